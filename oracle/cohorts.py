@@ -44,6 +44,37 @@ def covered(sites, cohort, tolerated, security=40):
     return low
 
 
+def tail(sites, colluding, cohort, tolerated):
+    """P(more than `tolerated` of the colluding sites are among `cohort` drawn ones): the first term, and each from the
+    one before."""
+    first = max(tolerated + 1, cohort - sites + colluding)
+    if first > min(cohort, colluding):
+        return mpmath.mpf(0)
+    term = mpmath.exp(
+        log_choose(colluding, first) + log_choose(sites - colluding, cohort - first) - log_choose(sites, cohort)
+    )
+    total = term
+    for x in range(first, min(cohort, colluding)):
+        term *= mpmath.mpf((colluding - x) * (cohort - x)) / ((x + 1) * (sites - colluding - cohort + x + 1))
+        total += term
+        if term < total * mpmath.mpf("1e-25"):
+            break
+    return total
+
+
+def covered_by(sites, cohorts, security=40):
+    """The same as `covered` for cohorts of any sizes: a list of (sites, tolerated). The program enlarges tails by 10^-4
+    before it compares them, and so does this."""
+    low, high = 0, sites
+    with mpmath.workdps(30):
+        while high - low > 1:
+            middle = (low + high) // 2
+            each = {cohort: tail(sites, middle, *cohort) for cohort in set(cohorts)}
+            total = mpmath.fsum(each[cohort] for cohort in cohorts) * mpmath.mpf("1.0001")
+            low, high = (middle, high) if total <= mpmath.mpf(2) ** -security else (low, middle)
+    return low
+
+
 def check():
     assert factor([(800, 1000)] * 100) == 100
     assert factor([(800, 900), (800, 1000), (800, 950)]) == 3  # equal cohorts, whatever the survivors
@@ -54,6 +85,8 @@ def check():
     assert bits(100000, 4350, 1000, 100) >= 40 > bits(100000, 4360, 1000, 100)  # 4.35 %
     exact = sum(Fraction(math.comb(60, x) * math.comb(140, 40 - x), math.comb(200, 40)) for x in range(21, 41))
     assert abs(bits(200, 60, 40, 20) + math.log2(exact * 5)) < 1e-9
+    assert covered_by(200, [(40, 20)] * 5) <= 60
+    assert covered_by(100000, [(1000, 100)] * 100) in (covered(100000, 1000, 100), covered(100000, 1000, 100) - 1)
     print("factors and probabilities: as the page states them")
 
 

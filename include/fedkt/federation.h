@@ -47,6 +47,19 @@ struct fkt_federation_choices {
     const uint8_t *roster; /* (sites, 32) borrowed */
 };
 
+/* A task in cohorts (docs/scale.md): its sites are divided over several federations, each with a task of its own, and
+ * their releases are added up. The site with public key k is in cohort floor(number * h / 2^64), where h is the first
+ * eight bytes, read as a big-endian number, of SHA-256("fedkt.cohort/1\n", seed, k). */
+#define FKT_DIVISION_WHOLE UINT32_MAX
+struct fkt_division {
+    uint32_t number;  /* of cohorts, 2 or more; 0: the task is not divided, and nothing below means anything */
+    uint32_t index;   /* of this one; FKT_DIVISION_WHOLE: the task of the sum, which has no federation itself */
+    uint32_t sites;   /* of all cohorts together */
+    uint64_t records; /* as in the federation of every cohort */
+    uint8_t seed[32]; /* public randomness that was drawn after the roster was fixed */
+    uint8_t roster_sha256[32]; /* of all sites' keys, as fkt_division_roster computes it */
+};
+
 FKT_API const char *fkt_noise_name(enum fkt_noise_place n);
 FKT_API int fkt_noise_parse(const char *s); /* -1 when unknown */
 FKT_API const char *fkt_keystream_name(enum fkt_sa_keystream k);

@@ -44,7 +44,9 @@ struct fkt_serve_view {
 enum fkt_serve_event_kind {
     FKT_SERVE_EVENT_LISTENING = 0, /* `place`; a task that was pinned is on disk now */
     FKT_SERVE_EVENT_VIEW = 1,      /* `view`, a few times a second, changed or not */
-    FKT_SERVE_EVENT_OVER = 2       /* the task is over: `place` and `view`; files are served for some time yet */
+    FKT_SERVE_EVENT_OVER = 2,      /* the task is over: `place` and `view`; files are served for some time yet */
+    FKT_SERVE_EVENT_SUM = 3 /* of fkt_serve_cohorts: the releases were added up; `place` has the folder, `view` the
+                                      hash, sites and survivors */
 };
 struct fkt_serve_event {
     enum fkt_serve_event_kind kind;
@@ -81,6 +83,12 @@ struct fkt_serve_spec {
  * FKT_E_STOPPED: stopped before it was over; call it again. Anything else: it cannot go on. *last (may be NULL) is how
  * it stood in the end. */
 FKT_API FKT_MUST_USE fkt_status fkt_serve(const struct fkt_serve_spec *spec, struct fkt_serve_view *last);
+/* The servers of all cohorts of a task (docs/scale.md), one thread for each, and the sum of their releases once all are
+ * over. spec->task is the folder with the cohorts' tasks, cohort-0000.json and so on; cohort i listens on the port of
+ * spec->listen plus i (0: any free one), has its state in state/cohort-0000 and its public folder in out/cohorts/0000.
+ * The sum is in `out`, and images are made of it. Events come from one cohort at a time, whose task they name; progress
+ * is of the sum. A cohort that is given up is not in the sum. FKT_E_TOO_FEW: all were. */
+FKT_API FKT_MUST_USE fkt_status fkt_serve_cohorts(const struct fkt_serve_spec *spec, struct fkt_serve_view *last);
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,11 @@ struct fkt_sweep_spec {
     struct fkt_partition_spec partition;
     double participation; /* as in fkt_simulation_spec, like the next */
     double dropout[FKT_SA_STATE_REVEAL + 1];
-    /* The federation of those that take part. Fewer than three sites have none: exact sums, and noise in one place. */
+    /* 0: one federation. Else about so many sites in each cohort, whose releases are added up (docs/scale.md); where
+     * all that take part fit into one, nothing is divided. Noise is distributed. */
+    uint32_t cohort_size;
+    /* The federation of those that take part; in cohorts, each tolerates its part of the two numbers, rounded up.
+     * Fewer than three sites have none: exact sums, and noise in one place. */
     uint32_t dropped, corrupt; /* FKT_SWEEP_DEFAULT: what a task has by default, and no fewer than `dropout` loses */
     uint64_t records;          /* most of one class at one site; 0: FKT_RECORDS_UNKNOWN */
     int noise;                 /* enum fkt_noise_place; -1: distributed where mechanism and sites allow it */

@@ -96,6 +96,7 @@ FKT_API int fkt_task_joined(const struct fkt_task *t);
 FKT_API const struct fkt_moments_layout *fkt_task_layout(const struct fkt_task *t); /* of moments and releases */
 FKT_API const struct fkt_privacy_spec *fkt_task_privacy(const struct fkt_task *t);  /* its radii are the layout's Rq */
 FKT_API const struct fkt_federation *fkt_task_federation(const struct fkt_task *t); /* NULL: none */
+FKT_API const struct fkt_division *fkt_task_division(const struct fkt_task *t);     /* NULL: not in cohorts */
 FKT_API const struct fkt_service *fkt_task_service(const struct fkt_task *t);       /* NULL: none */
 FKT_API const struct fkt_signature *fkt_task_signature(const struct fkt_task *t);   /* NULL: the task is not signed */
 /* Sound or weak (privacy.h), and why; the records are bounded by what all sites may hold of all classes. It follows

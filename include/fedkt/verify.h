@@ -34,6 +34,11 @@ struct fkt_verification {
  * FKT_E_FORMAT and a sentence that names the line or file. Hostile input. */
 FKT_API FKT_MUST_USE fkt_status fkt_verify_folder(struct fkt_verification *out, const char *folder,
                                                   const struct fkt_task *task, const char *receipt);
+/* The same for a task in cohorts (docs/scale.md): `folder` holds release.safetensors and certificate.json of the sum,
+ * and in cohorts/0000, cohorts/0001, ... the public folder of every cohort, each of which is checked; their releases
+ * are added again. task: of the sum or of a cohort. *out is of all cohorts together, and has no head. */
+FKT_API FKT_MUST_USE fkt_status fkt_verify_sum(struct fkt_verification *out, uint32_t *cohorts, uint32_t *in_sum,
+                                               const char *folder, const struct fkt_task *task, const char *receipt);
 
 #ifdef __cplusplus
 }

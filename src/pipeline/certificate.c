@@ -9,6 +9,7 @@
  * derived: sites, survivors, the mark, the ledger, the composed epsilon. It is the claim of the releasing party: a
  * file that is consistent passes. */
 #include "pipeline/release.h"
+#include "pipeline/sum.h"
 
 #include "task/part.h"
 
@@ -26,10 +27,12 @@
 #define SIMULATION "none (simulation)"
 #define SYSTEM "operating system"
 
+static int has_shares(const struct fkt_release *r) { return r->shares.counted > 0 || r->sum.n > 0; }
+
 /* With a server, or with distributed noise, the sites' ledgers have paid: the releasing process has no ledger. */
 static int has_sites_ledgers(const struct fkt_release *r)
 {
-    return !r->facts.simulated && (r->task.service.address[0] != '\0' || r->shares.counted > 0);
+    return !r->facts.simulated && (r->task.service.address[0] != '\0' || has_shares(r));
 }
 
 static const char *ledger_of(const struct fkt_release *r)
@@ -69,6 +72,7 @@ static json_t *warnings(const struct fkt_release *r)
     if (r->facts.composed_epsilon > r->task.privacy.epsilon * (1 + 1e-9))
         json_array_append_new(list, json_string("other releases of the same dataset were made beside this one: see "
                                                 "composed_epsilon"));
+    if (r->sum.n) fkt_sum_warnings(list, r);
     json_array_append_new(list,
                           json_string("one record is protected, not one person: several records of one person add up"));
     for (uint32_t p = 0; p < r->task.parts; p++) {
@@ -79,7 +83,8 @@ static json_t *warnings(const struct fkt_release *r)
     return list;
 }
 
-/* Which noise shares the promise counts, and how much more noise there is; null with central noise. */
+/* Which noise shares the promise counts, and how much more noise there is; null with central noise, and for a sum of
+ * cohorts, where it is stated for each. */
 static json_t *noise_shares(const struct fkt_release *r)
 {
     const struct fkt_federation *f = &r->task.federation;
@@ -98,6 +103,7 @@ static json_t *holds_against(const struct fkt_release *r)
     char words[320], bits[80] = "";
     if (r->insecure_seed) return json_string("nobody: the noise came from a known seed");
     if (r->facts.simulated) return json_string("readers of the release; one process held all records and keys");
+    if (r->sum.n) return fkt_sum_holds_against(r);
     if (!f->sites) return json_string("readers of the release; whoever added the noise saw exact sums");
     if (!r->shares.counted)
         return json_string("readers of the release; the server saw the exact total, and no single site's numbers");
@@ -146,7 +152,7 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
     const struct fkt_privacy_spec *p = &r->task.privacy;
     const struct fkt_privacy_plan *q = &r->plan;
     double composed = fmax(r->facts.composed_epsilon, p->epsilon);
-    int shared = r->shares.counted > 0;
+    int shared = has_shares(r);
     char hash[FKT_SHA256_HEX];
     json_t *j;
     fkt_hash_bytes_hex(hash, r->moments, fkt_task_numbers(&r->task) * sizeof *r->moments);
@@ -163,10 +169,10 @@ json_t *fkt_certificate_json(const struct fkt_release *r)
         "sigma_count", q->sigma_count, "budget_split", fkt_split_json(p), "classes", (int)r->task.n_classes,
         "task_sha256", r->task.sha256, "noised_moments_sha256", hash, "sites", (int)r->facts.sites, "survivors",
         (int)r->facts.survivors, "ledger", ledger_of(r), "composed_epsilon", composed, "version", fkt_version(),
-        "warnings", warnings(r), "accounting", "gdp", "rho", shared ? r->shares.rho : q->mu * q->mu / 2, "noise_shares",
-        noise_shares(r), "holds_against", holds_against(r), "promise",
+        "warnings", warnings(r), "accounting", "gdp", "rho", r->shares.counted ? r->shares.rho : q->mu * q->mu / 2,
+        "noise_shares", noise_shares(r), "holds_against", holds_against(r), "promise",
         fkt_release_promise(r, NULL) == FKT_PROMISE_WEAK ? "weak" : NULL);
-    if (j && parts_json(j, r) == 0) return j;
+    if (j && parts_json(j, r) == 0 && (!r->sum.n || json_object_set_new(j, "cohorts", fkt_sum_json(r)) == 0)) return j;
     json_decref(j);
     return NULL;
 }
@@ -206,6 +212,8 @@ fkt_status fkt_facts_check(const struct fkt_task *task, const struct fkt_round_f
     if (f->sites && (facts->sites != f->sites || facts->survivors < f->sites - f->dropped))
         return fkt_fail(FKT_E_FORMAT, "%u survivors of %u sites, though the task has %u and may lose %u",
                         facts->survivors, facts->sites, f->sites, f->dropped);
+    if (task->division.number && !f->sites && facts->sites != task->division.sites)
+        return fkt_fail(FKT_E_FORMAT, "%u sites, though the task has %u", facts->sites, task->division.sites);
     return FKT_OK;
 }
 
@@ -242,6 +250,9 @@ fkt_status fkt_certificate_check(struct fkt_release *r, const char *text)
     r->facts.sites = (uint32_t)sites;
     r->facts.survivors = (uint32_t)survivors;
     FKT_TRY(fkt_fail_in(fkt_facts_check(&r->task, &r->facts), "certificate"));
+    if (r->sum.n && r->sum.noise.survivors != r->facts.survivors)
+        FKT_TRY(fkt_fail(FKT_E_FORMAT, "certificate: %u survivors, but %u in its cohorts", r->facts.survivors,
+                         r->sum.noise.survivors));
     r->insecure_seed = strcmp(entropy, SYSTEM) != 0;
     if (!(isfinite(composed) && composed >= r->task.privacy.epsilon * (1 - 1e-9))) {
         st = fkt_fail(FKT_E_FORMAT, "certificate: a composed epsilon of %g is less than the release alone costs",

@@ -72,7 +72,7 @@ static struct fkt_card card_of(const struct fkt_making *m)
                              .calibration = t->part[0].calibration_source,
                              .guide = guide ? guide->identity : NULL,
                              .sites = r->facts.sites,
-                             .counted = r->shares.counted,
+                             .counted = r->sum.n ? r->sum.noise.counted : r->shares.counted,
                              .in_total = r->facts.survivors,
                              .simulated = r->facts.simulated,
                              .composed_epsilon = r->facts.composed_epsilon,

@@ -17,9 +17,11 @@
 #include "fedkt/advanced/moments.h"
 #include "fedkt/advanced/synth.h"
 
+#include "task/division.h"
 #include "task/federation.h"
 #include "task/task.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/sum.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -69,7 +71,7 @@ out:
     return st;
 }
 
-static fkt_status seal(struct fkt_release *r)
+fkt_status fkt_release_seal(struct fkt_release *r)
 {
     uint8_t *bytes = NULL;
     size_t len;
@@ -83,6 +85,7 @@ static fkt_status seal(struct fkt_release *r)
 static fkt_status plan_noise(struct fkt_release *r)
 {
     fkt_status st;
+    if (fkt_task_is_whole(&r->task)) return fkt_sum_plan(r);
     FKT_TRY(fkt_federation_shares(&r->task, &r->shares));
     if (r->shares.counted) r->plan = r->shares.plan;
     else FKT_TRY(fkt_privacy_plan(&r->plan, &r->task.privacy));
@@ -94,6 +97,10 @@ out:
 static fkt_status weigh_noise(struct fkt_release *r)
 {
     if (r->shares.counted) return fkt_privacy_total_sigmas(&r->sigma, &r->shares, r->facts.survivors);
+    if (r->sum.n) {
+        r->sigma = r->sum.noise.sigma;
+        return FKT_OK;
+    }
     r->sigma.count = r->plan.sigma_count;
     memcpy(r->sigma.part, r->plan.sigma, sizeof r->sigma.part);
     return FKT_OK;
@@ -131,6 +138,9 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
         return fkt_hint_code(
             fkt_fail(FKT_E_MISMATCH, "task '%s' has distributed noise, which each site adds itself", task->name),
             FKT_HINT_TASK_CENTRAL, "use a task without a federation, or with central noise");
+    if (fkt_task_is_whole(task))
+        return fkt_fail(FKT_E_MISMATCH, "task '%s' is of a sum of cohorts, each of which makes its own release",
+                        task->name);
     if (ledger->task_sha256[0] && strcmp(ledger->task_sha256, task->sha256) != 0)
         return fkt_fail(FKT_E_MISMATCH, "the ledger file has paid for task %.12s, and this one is %.12s",
                         ledger->task_sha256, task->sha256);
@@ -145,7 +155,7 @@ fkt_status fkt_release_make_into(struct fkt_release *out, const struct fkt_task 
     FKT_TRY(fkt_moments_packed(m, &exact));
     FKT_TRY(fkt_privacy_release(out->moments, exact, K, &task->layout, &out->plan, ledger, &entropy));
     FKT_TRY(weigh_noise(out));
-    FKT_TRY(seal(out));
+    FKT_TRY(fkt_release_seal(out));
 out:
     fkt_wipe(&seeded, sizeof seeded);
     if (st != FKT_OK) fkt_release_clear(out);
@@ -164,7 +174,7 @@ fkt_status fkt_release_gather_into(struct fkt_release *out, const struct fkt_tas
     out->insecure_seed = insecure_seed;
     FKT_TRY(fkt_privacy_gather(out->moments, total, task->n_classes, &task->layout, &out->shares, facts->survivors));
     FKT_TRY(weigh_noise(out));
-    FKT_TRY(seal(out));
+    FKT_TRY(fkt_release_seal(out));
 out:
     if (st != FKT_OK) fkt_release_clear(out);
     return st;
@@ -174,6 +184,7 @@ void fkt_release_clear(struct fkt_release *r)
 {
     fkt_task_clear(&r->task);
     for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&r->calibration[p]);
+    fkt_sum_clear(&r->sum);
     fkt_free(r->moments);
     memset(r, 0, sizeof *r);
 }
@@ -231,6 +242,7 @@ fkt_status fkt_release_load_into(struct fkt_release *out, const char *path)
     FKT_TRY(fkt_task_parse_into(&out->task, task, strlen(task)));
     FKT_TRY(fkt_release_load_calibrations(out, file));
     FKT_TRY(load_moments(out, file));
+    if (fkt_task_is_whole(&out->task)) FKT_TRY(fkt_sum_take(out, certificate));
     FKT_TRY(plan_noise(out));
     FKT_TRY(fkt_certificate_check(out, certificate));
     FKT_TRY(weigh_noise(out));

@@ -11,11 +11,25 @@
 
 #include <jansson.h>
 
+/* Of a sum of cohorts: which are in it, and what follows (sum.c). */
+struct fkt_sum_cohort {
+    uint32_t index;
+    char task_sha256[FKT_SHA256_HEX], release_sha256[FKT_SHA256_HEX];
+};
+struct fkt_sum {
+    uint32_t n;                     /* cohorts in the sum; 0: it is not one */
+    struct fkt_sum_cohort *cohort;  /* (n) owned, by ascending index */
+    struct fkt_cohort *shape;       /* (n) owned, the same order */
+    struct fkt_cohorts_noise noise; /* derived, as the next */
+    uint32_t covered;               /* colluding sites of all (fkt_privacy_covered) */
+};
+
 struct fkt_release {
     struct fkt_task task;
     struct fkt_calibration calibration[FKT_PARTS_MAX]; /* (parts of the task) */
     struct fkt_privacy_plan plan;                      /* what is promised */
     struct fkt_share_plan shares; /* noise in shares: the plan of one; counted 0: the noise was added in one place */
+    struct fkt_sum sum;           /* of cohorts */
     struct fkt_sigmas sigma;      /* noise that is really in the moments, surplus shares and all */
     int64_t *moments;             /* in the order of the task's layout, noised */
     struct fkt_round_facts facts;
@@ -39,6 +53,7 @@ void fkt_release_clear(struct fkt_release *r);
 FKT_MUST_USE fkt_status fkt_release_begin(struct fkt_release *out, const struct fkt_task *task,
                                           const struct fkt_calibration *calibration,
                                           const struct fkt_round_facts *facts);
+FKT_MUST_USE fkt_status fkt_release_seal(struct fkt_release *r); /* the hash of its present content */
 /* Gives *bytes: those that fkt_release_save would write. */
 FKT_MUST_USE fkt_status fkt_release_bytes(const struct fkt_release *r, uint8_t **bytes, size_t *len);
 json_t *fkt_certificate_json(const struct fkt_release *r); /* new reference, or NULL when memory is out */

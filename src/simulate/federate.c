@@ -29,6 +29,7 @@
 #include "secagg/params.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { MAIL_PER_THREAD = 4, CLOSES_MAX = 64 };
 
@@ -62,7 +63,15 @@ struct hall {
     unsigned threads;
     struct fkt_meter meter;
     uint32_t lost[FKT_SA_STATE_REVEAL + 1];
+    double cpu_server; /* of the server's calls so far */
 };
+
+static double cpu_seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 /* ---- a site's vector ---- */
 
@@ -195,6 +204,7 @@ static int is_gone(struct hall *h, struct slot *s)
 
 static fkt_status collect(struct hall *h)
 {
+    const double start = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
     fkt_status st = FKT_OK;
     h->n = 0;
     while (h->n < h->cap) {
@@ -206,6 +216,18 @@ static fkt_status collect(struct hall *h)
         if (!is_gone(h, &h->slot[m->to])) h->n++;
     }
 out:
+    h->cpu_server += cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+    return st;
+}
+
+/* The server takes the answers of the last messages. */
+static fkt_status take_answers(struct hall *h)
+{
+    const double start = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < h->n && st == FKT_OK; i++)
+        if (h->mail[i].out_len) st = fkt_sa_server_recv(h->server, h->mail[i].to, h->mail[i].out, h->mail[i].out_len);
+    h->cpu_server += cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     return st;
 }
 
@@ -234,9 +256,7 @@ static fkt_status converse(struct hall *h)
         if (h->n) {
             closes = 0;
             FKT_TRY(fkt_parallel(h->threads, h->n, answer, h, NULL, "aggregating"));
-            for (size_t i = 0; i < h->n; i++)
-                if (h->mail[i].out_len)
-                    FKT_TRY(fkt_sa_server_recv(h->server, h->mail[i].to, h->mail[i].out, h->mail[i].out_len));
+            FKT_TRY(take_answers(h));
         } else if (fkt_sa_server_state(h->server) < FKT_SA_STATE_UNMASK) { /* all present sites have answered */
             if (closes++ == CLOSES_MAX) {
                 st = fkt_fail(FKT_E_STATE, "the round makes no progress in phase '%s'",
@@ -284,17 +304,20 @@ out:
 fkt_status fkt_federate(struct fkt_federate_result *out, const struct fkt_federate_spec *spec)
 {
     struct hall h = {0};
-    double start = fkt_now(), spoken;
+    double start = fkt_now(), cpu = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID), spoken, cpu_spoken;
     fkt_status st;
     memset(out, 0, sizeof *out);
     fkt_meter_init(&h.meter, spec->progress, "aggregating", 0);
     FKT_TRY(open_hall(&h, spec));
     FKT_TRY(converse(&h));
     spoken = fkt_now();
+    cpu_spoken = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
     FKT_TRY(fkt_unmask(h.server, h.threads, spec->progress));
     FKT_TRY(report(out, &h));
     out->seconds = fkt_now() - start;
     out->seconds_unmask = fkt_now() - spoken;
+    out->cpu_sites = cpu_spoken - cpu - h.cpu_server;
+    out->cpu_server = h.cpu_server + cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_spoken;
 out:
     close_hall(&h);
     if (st != FKT_OK) fkt_federate_clear(out);

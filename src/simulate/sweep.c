@@ -110,6 +110,7 @@ void fkt_sweep_free(struct fkt_sweep *s)
     fkt_free(s->arm);
     fkt_simulation_clear(&s->sim);
     fkt_free(s->roster);
+    fkt_division_lists_clear(&s->cohort_of);
     if (s->secrets) fkt_wipe(s->secrets, s->federation.sites * (size_t)FKT_SA_SECRET);
     fkt_free(s->secrets);
     fkt_skipped_clear(&s->skipped);

@@ -80,9 +80,6 @@ void fkt_sweep_simulation_spec(const struct fkt_sweep *s, struct fkt_simulation_
     memcpy(out->dropout, s->spec.dropout, sizeof out->dropout);
 }
 
-/* A tenth of the sites, rounded up. */
-static uint32_t usual_corrupt(uint32_t sites) { return (sites + 9) / 10; }
-
 static enum fkt_noise_place noise_place(const struct fkt_sweep_spec *spec)
 {
     if (spec->noise >= 0) return (enum fkt_noise_place)spec->noise;
@@ -94,10 +91,11 @@ fkt_status fkt_sweep_plan_federation(struct fkt_sweep *s)
     const struct fkt_sweep_spec *spec = &s->spec;
     struct fkt_federation_choices *c = &s->federation;
     struct fkt_simulation_spec sim;
-    uint32_t parts, lost;
+    uint32_t parts, lost, cohorts;
     fkt_status st;
     fkt_sweep_simulation_spec(s, &sim);
     FKT_TRY(fkt_simulation_size(&sim, &parts, &lost));
+    cohorts = fkt_division_number(parts, spec->cohort_size);
     if (parts < 3) {
         if (spec->noise == FKT_NOISE_PLACE_DISTRIBUTED)
             st = fkt_fail_hint(FKT_E_ARG, "let at least three sites take part, or add the noise in one place",
@@ -105,13 +103,13 @@ fkt_status fkt_sweep_plan_federation(struct fkt_sweep *s)
                                parts == 1 ? "" : "s");
         goto out;
     }
-    if (parts > FKT_SA_SITES_MAX) {
-        st = fkt_fail_hint(FKT_E_ARG, "let fewer sites take part", "%u sites take part; one round can have %u", parts,
-                           FKT_SA_SITES_MAX);
+    if (cohorts == 1 && parts > FKT_SA_SITES_MAX) {
+        st = fkt_fail_hint(FKT_E_ARG, "let fewer sites take part, or divide them into cohorts",
+                           "%u sites take part; one round can have %u", parts, FKT_SA_SITES_MAX);
         goto out;
     }
     c->noise = noise_place(spec);
-    c->corrupt = spec->corrupt == FKT_SWEEP_DEFAULT ? usual_corrupt(parts) : spec->corrupt;
+    c->corrupt = spec->corrupt == FKT_SWEEP_DEFAULT ? fkt_sweep_usual_corrupt(parts) : spec->corrupt;
     c->dropped = spec->dropped;
     if (c->dropped == FKT_SWEEP_DEFAULT) {
         c->dropped = fkt_federation_usual_dropped(parts, c->corrupt);
@@ -124,6 +122,10 @@ fkt_status fkt_sweep_plan_federation(struct fkt_sweep *s)
     c->sites = parts;
     c->roster = s->roster;
     FKT_TRY(fkt_federation_keys(s->roster, s->secrets, parts, s->seeded ? &s->insecure_seed : NULL));
+    if (cohorts > 1) {
+        s->division.number = cohorts;
+        FKT_TRY(fkt_sweep_divide(s, lost));
+    }
 out:
     return st;
 }
@@ -142,6 +144,7 @@ static fkt_status make_task(struct fkt_sweep *s, size_t i, struct fkt_task_choic
     a->view.release = &a->release;
     a->view.round = &a->round;
     st = fkt_task_make_into(&a->task, choices, parts, s->spec.parts);
+    if (st == FKT_OK && s->division.number) st = fkt_task_divide(&a->task, &s->division, choices->accept_weak);
     a->view.parts = a->task.layout.parts;
     return st;
 }
@@ -167,7 +170,7 @@ fkt_status fkt_sweep_make_tasks(struct fkt_sweep *s, const struct fkt_sweep_spec
     for (size_t k = 0; k < classes; k++) names[k] = fkt_dataset_class(spec->data, k);
     choices.classes = names;
     choices.n_classes = (uint32_t)classes;
-    choices.federation = s->federation.sites ? &s->federation : NULL;
+    choices.federation = s->federation.sites && !s->division.number ? &s->federation : NULL;
     choices.service = NULL;
     for (size_t i = 0; i + 1 < s->n_arms; i++) FKT_TRY(make_task(s, i, &choices, parts));
     snprintf(reference->name, sizeof reference->name, "no privacy");

@@ -21,11 +21,13 @@
 #include <math.h>
 
 /* What one release under `task` costs: mu^2. *in_shares 1: the sites add noise shares. */
-static fkt_status price(const struct fkt_task *task, double *mu2, int *in_shares)
+static fkt_status price(const struct fkt_sweep *s, const struct fkt_task *task, double *mu2, int *in_shares)
 {
     struct fkt_share_plan shares;
     struct fkt_privacy_plan plan;
     fkt_status st;
+    *in_shares = 1;
+    if (s->division.number) return fkt_sweep_cohorts_price(s, task, mu2);
     FKT_TRY(fkt_federation_shares(task, &shares));
     plan = shares.plan;
     if (!shares.counted) FKT_TRY(fkt_privacy_plan(&plan, &task->privacy));
@@ -50,8 +52,8 @@ out:
 }
 
 /* A draw of an arm's release, after a round of the sites; `ledger` is debited first. */
-static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, uint64_t seed,
-                          struct fkt_ledger *ledger, struct fkt_release *out, struct fkt_federate_result *round)
+static fkt_status release(const struct fkt_sweep *s, struct sweep_arm *a, uint64_t seed, struct fkt_ledger *ledger,
+                          struct fkt_release *out, struct fkt_federate_result *round)
 {
     const struct fkt_calibration *cal = fkt_pipeline_calibration(s->pipeline, 0);
     const uint64_t *seeded = s->seeded ? &seed : NULL;
@@ -61,8 +63,10 @@ static fkt_status release(const struct fkt_sweep *s, const struct sweep_arm *a, 
     int in_shares;
     fkt_status st;
     if (!s->federation.sites) return fkt_release_make_into(out, &a->task, cal, s->sim.total, &facts, ledger, seeded);
-    FKT_TRY(price(&a->task, &mu2, &in_shares));
+    FKT_TRY(price(s, &a->task, &mu2, &in_shares));
     if (in_shares) FKT_TRY(fkt_ledger_debit(ledger, mu2));
+    if (s->division.number)
+        return fkt_sweep_cohorts_release(s, &a->task, seeded, out, round, &a->largest, &a->seconds_sum);
     FKT_TRY(fkt_simulation_aggregate(round, &s->sim, &how));
     facts.sites = s->sim.parts;
     facts.survivors = round->survivors;
@@ -74,8 +78,7 @@ out:
     return st;
 }
 
-static fkt_status draw_again(const struct fkt_sweep *s, const struct sweep_arm *a, uint64_t seed,
-                             struct sweep_draw *out)
+static fkt_status draw_again(const struct fkt_sweep *s, struct sweep_arm *a, uint64_t seed, struct sweep_draw *out)
 {
     const struct fkt_estimate_options raw = {FKT_ESTIMATOR_RAW, 0, 0};
     struct fkt_federate_result round = {0};
@@ -139,7 +142,7 @@ fkt_status fkt_sweep_release(struct fkt_sweep *s)
     int in_shares;
     fkt_status st;
     for (size_t i = 0; i + 1 < s->n_arms; i++) {
-        FKT_TRY(price(&s->arm[i].task, &one, &in_shares));
+        FKT_TRY(price(s, &s->arm[i].task, &one, &in_shares));
         all += one;
     }
     s->composed_epsilon = fkt_privacy_epsilon(s->arm[0].task.privacy.delta, sqrt((double)draws * all));

@@ -3,6 +3,8 @@
  * NOT private, and marked by "not_private" and "secret". */
 #include "simulate/sweep.h"
 
+#include "pipeline/sum.h"
+
 #include "base/alloc.h"
 #include "task/task.h"
 
@@ -102,20 +104,27 @@ static json_t *arm_json(const struct fkt_sweep *s, const struct sweep_arm *a)
 /* Of the first arm; null if there was no protocol. */
 static json_t *round_json(const struct fkt_sweep *s)
 {
-    const struct fkt_federation *f = &s->arm[0].task.federation;
-    const struct fkt_federate_result *r = &s->arm[0].round;
-    json_t *lost;
+    const struct sweep_arm *a = &s->arm[0];
+    const struct fkt_federation *f = s->division.number ? &a->largest : &a->task.federation;
+    const struct fkt_federate_result *r = &a->round;
+    const uint32_t sites = s->division.number ? s->division.sites : f->sites;
+    json_t *lost, *cohorts = NULL;
     if (!f->sites) return json_null();
+    if (s->division.number) {
+        cohorts = fkt_sum_json(&a->release);
+        json_object_update_new(cohorts, json_pack("{s:f s:f s:f}", "cpu_seconds_sites", r->cpu_sites,
+                                                  "cpu_seconds_servers", r->cpu_server, "seconds_sum", a->seconds_sum));
+    }
     lost = json_object();
     for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++)
         json_object_set_new(lost, fkt_sa_state_name((enum fkt_sa_state)phase), json_integer(r->lost[phase]));
-    return json_pack("{s:s s:s s:I s:I s:I s:I s:I s:I s:I s:o s:I s:{s:I s:I s:I} s:f}", "protocol", "fedkt.secagg/1",
-                     "noise", fkt_noise_name(f->noise), "sites", (json_int_t)f->sites, "dropped_tolerated",
-                     (json_int_t)f->dropped, "corrupt_tolerated", (json_int_t)f->corrupt, "degree",
+    return json_pack("{s:s s:s s:I s:I s:I s:I s:I s:I s:I s:o s:I s:{s:I s:I s:I} s:f s:o*}", "protocol",
+                     "fedkt.secagg/1", "noise", fkt_noise_name(f->noise), "sites", (json_int_t)sites,
+                     "dropped_tolerated", (json_int_t)f->dropped, "corrupt_tolerated", (json_int_t)f->corrupt, "degree",
                      (json_int_t)f->degree, "threshold", (json_int_t)f->threshold, "bits", (json_int_t)f->bits,
                      "survivors", (json_int_t)r->survivors, "lost", lost, "throws", (json_int_t)r->throws, "traffic",
                      "up", (json_int_t)r->up, "down", (json_int_t)r->down, "packed", (json_int_t)r->packed, "seconds",
-                     r->seconds);
+                     r->seconds, "cohorts", cohorts);
 }
 
 static json_t *device_json(const struct fkt_sweep *s)
@@ -177,8 +186,9 @@ static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
         "{s:s s:s s:i s:i s:I s:i s:i s:i s:s? s:s s:o s:s s:s s:I s:f s:f s:f s:s s:s s:I s:I s:o s:{s:f s:f s:f s:f "
         "s:f s:f} s:[s s s s s s s]}",
         "schema", "fedkt.results/1", "version", fkt_version(), "sites", (int)s->sim.sites, "survivors",
-        (int)s->sim.survivors, "records", (json_int_t)s->sim.records, "classes", (int)t->n_classes, "dim", (int)dim,
-        "length", (int)fkt_layout_length(&t->layout), "codec", codec ? codec->identity : NULL, "codec_dtype",
+        (int)(s->division.number ? first->round.survivors : s->sim.survivors), "records", (json_int_t)s->sim.records,
+        "classes", (int)t->n_classes, "dim", (int)dim, "length", (int)fkt_layout_length(&t->layout), "codec",
+        codec ? codec->identity : NULL, "codec_dtype",
         fkt_codec_dtype_name(fkt_codec_dtype_used(fkt_pipeline_encoder(s->pipeline, 0))), "device", device_json(s),
         "coordinates", fkt_coordinate_name(t->part[0].coordinates.kind), "partition", partition, "bytes_per_site",
         (json_int_t)(first->round.survivors ? first->round.up : s->sim.bytes_per_site), "epsilon",
@@ -193,6 +203,7 @@ static json_t *base_json(const struct fkt_sweep *s, json_t *arms)
 fkt_status fkt_sweep_results_json(const struct fkt_sweep *s, char **json)
 {
     const struct sweep_arm *first = &s->arm[0];
+    const int shared = first->release.shares.counted || first->release.sum.n;
     json_t *arms, *j;
     *json = NULL;
     if (!s->done) return fkt_fail(FKT_E_STATE, "the sweep has not run to its end");
@@ -207,9 +218,8 @@ fkt_status fkt_sweep_results_json(const struct fkt_sweep *s, char **json)
     if (j && s->network[0]) json_object_set_new(json_object_get(j, "seconds"), "train", json_real(s->seconds_train));
     if (j) json_object_set_new(j, "aggregation", round_json(s));
     if (j)
-        json_object_set_new(j, "noise",
-                            json_string(fkt_noise_name(first->release.shares.counted ? FKT_NOISE_PLACE_DISTRIBUTED
-                                                                                     : FKT_NOISE_PLACE_CENTRAL)));
+        json_object_set_new(
+            j, "noise", json_string(fkt_noise_name(shared ? FKT_NOISE_PLACE_DISTRIBUTED : FKT_NOISE_PLACE_CENTRAL)));
     if (j && s->seeded) json_object_set_new(j, "insecure_seed", json_integer((json_int_t)s->insecure_seed));
     return text_of(j, json);
 }

@@ -82,6 +82,11 @@ const struct fkt_federation *fkt_task_federation(const struct fkt_task *t)
     return t->federation.sites ? &t->federation : NULL;
 }
 
+const struct fkt_division *fkt_task_division(const struct fkt_task *t)
+{
+    return t->division.number ? &t->division : NULL;
+}
+
 const struct fkt_service *fkt_task_service(const struct fkt_task *t)
 {
     return t->service.address[0] ? &t->service : NULL;

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "crypto/sign.h"
+#include "task/division.h"
 #include "task/service.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROSTER_BYTES_MAX = 32 << 20, DIGITS = 2 * FKT_SA_KEY };
+enum { ROSTER_BYTES_MAX = 256 << 20, DIGITS = 2 * FKT_SA_KEY };
 
 static const char hint[] = "a roster has one key of 64 lower-case hexadecimal digits per line, and after it a name if "
                            "there is one";
@@ -123,7 +124,7 @@ static fkt_status trim(const char *path, size_t line, char *text, size_t *len)
     return FKT_OK;
 }
 
-static fkt_status take_lines(const char *path, size_t len, struct fkt_roster *r)
+static fkt_status take_lines(const char *path, size_t len, struct fkt_roster *r, uint32_t most)
 {
     char *text = r->text, *end = text + len, *next;
     fkt_status st = FKT_OK;
@@ -136,8 +137,8 @@ static fkt_status take_lines(const char *path, size_t len, struct fkt_roster *r)
         size = (size_t)(stop - text);
         FKT_TRY(trim(path, line, text, &size));
         if (!size) continue;
-        if (r->n == FKT_SA_SITES_MAX) {
-            st = fkt_fail(FKT_E_FORMAT, "'%s' holds more than %u keys", path, FKT_SA_SITES_MAX);
+        if (r->n == most) {
+            st = fkt_fail(FKT_E_FORMAT, "'%s' holds more than %u keys", path, most);
             goto out;
         }
         FKT_TRY(take_line(path, line, text, r->keys + (size_t)r->n * FKT_SA_KEY, &r->names[r->n]));
@@ -148,7 +149,8 @@ out:
 }
 
 /* Takes `text`. */
-static fkt_status take_roster(struct fkt_roster *out, const char *path, uint8_t *text, size_t len, uint32_t at_least)
+static fkt_status take_roster(struct fkt_roster *out, const char *path, uint8_t *text, size_t len, uint32_t at_least,
+                              uint32_t most)
 {
     size_t room = len / DIGITS + 1; /* a key takes at least its digits */
     fkt_status st;
@@ -163,7 +165,7 @@ static fkt_status take_roster(struct fkt_roster *out, const char *path, uint8_t 
                            "the public part of a site's key must be enrolled in a roster");
         goto out;
     }
-    FKT_TRY(take_lines(path, len, out));
+    FKT_TRY(take_lines(path, len, out, most));
     if (!out->n && at_least) st = fkt_fail_hint(FKT_E_FORMAT, hint, "'%s' holds no key", path);
     else if (out->n < at_least)
         st = fkt_hint_code(fkt_fail(FKT_E_FORMAT, "'%s' holds %u key%s; a federation has at least %u sites", path,
@@ -175,13 +177,20 @@ out:
     return st;
 }
 
-fkt_status fkt_roster_load(struct fkt_roster *out, const char *path)
+static fkt_status load(struct fkt_roster *out, const char *path, uint32_t most)
 {
     uint8_t *text;
     size_t len;
     fkt_status st = fkt_file_read(&text, &len, path, ROSTER_BYTES_MAX);
     memset(out, 0, sizeof *out);
-    return st == FKT_OK ? take_roster(out, path, text, len, 3) : st;
+    return st == FKT_OK ? take_roster(out, path, text, len, 3, most) : st;
+}
+
+fkt_status fkt_roster_load(struct fkt_roster *out, const char *path) { return load(out, path, FKT_SA_SITES_MAX); }
+
+fkt_status fkt_roster_load_all(struct fkt_roster *out, const char *path)
+{
+    return load(out, path, FKT_ROSTER_SITES_MAX);
 }
 
 void fkt_roster_clear(struct fkt_roster *r)
@@ -223,7 +232,7 @@ static fkt_status read_if_there(const char *path, struct fkt_roster *r, struct f
     if (st != FKT_OK) return st;
     fkt_text_addn(t, (const char *)text, len);
     if (len && text[len - 1] != '\n') fkt_text_add(t, "\n");
-    return take_roster(r, path, text, len, 0);
+    return take_roster(r, path, text, len, 0, FKT_ROSTER_SITES_MAX);
 }
 
 /* Is `s` among the n sites before it, or on the roster? */
@@ -307,8 +316,8 @@ fkt_status fkt_roster_enroll(const char *path, const struct fkt_site_key *sites,
     fkt_text_init(&t);
     FKT_TRY(take_lock(path, &lock, &fd));
     FKT_TRY(read_if_there(path, &r, &t));
-    if (n > FKT_SA_SITES_MAX - r.n) {
-        st = fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_SA_SITES_MAX);
+    if (n > FKT_ROSTER_SITES_MAX - r.n) {
+        st = fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_ROSTER_SITES_MAX);
         goto out;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -6,6 +6,7 @@
  * privacy. The hash is SHA-256 of the canonical JSON (json.c). */
 #include "task/task.h"
 
+#include "task/division.h"
 #include "task/federation.h"
 #include "task/part.h"
 #include "task/service.h"
@@ -24,10 +25,12 @@
 enum fkt_promise fkt_task_promise(const struct fkt_task *t, char why[FKT_PROMISE_WORDS])
 {
     const struct fkt_federation *f = &t->federation;
+    const uint32_t sites = t->division.number ? t->division.sites : f->sites; /* the release is of all cohorts */
+    const uint64_t records = t->division.number ? t->division.records : f->records;
     /* a task with a server always has a stated bound, whatever its value */
-    const int bounded = f->sites && (f->records != FKT_RECORDS_UNKNOWN || t->service.address[0]);
+    const int bounded = sites && (records != FKT_RECORDS_UNKNOWN || t->service.address[0]);
     return fkt_privacy_promise(t->privacy.epsilon, t->privacy.delta,
-                               bounded ? (double)f->records * f->sites * t->n_classes : 0, why);
+                               bounded ? (double)records * sites * t->n_classes : 0, why);
 }
 
 static json_t *classes_json(const struct fkt_task *t)
@@ -54,6 +57,7 @@ json_t *fkt_task_json(const struct fkt_task *t)
     bad |= json_object_set_new(j, "classes", classes_json(t));
     bad |= fkt_parts_json(j, t);
     bad |= json_object_set_new(json_object_get(j, "privacy"), "budget_split", fkt_split_json(p));
+    if (t->division.number) bad |= json_object_set_new(j, "cohorts", fkt_division_json(&t->division));
     if (t->federation.sites) bad |= json_object_set_new(j, "federation", fkt_federation_json(&t->federation));
     if (t->service.address[0])
         bad |= json_object_set_new(j, "service", fkt_service_json(&t->service, t->federation.sites));

@@ -25,6 +25,7 @@ struct fkt_task {
     int joined;
     struct fkt_moments_layout layout; /* derived */
     struct fkt_privacy_spec privacy;  /* radii = Rq of the layout */
+    struct fkt_division division;     /* number 0: not in cohorts */
     struct fkt_federation federation; /* sites 0: none */
     struct fkt_service service;       /* address "": none; only with a federation */
     struct fkt_signature signature;   /* not part of the canonical JSON */

@@ -4,6 +4,7 @@
  * federation, the mark of a weak promise) is derived again and compared. */
 #include "task/part.h"
 
+#include "task/division.h"
 #include "task/federation.h"
 #include "task/service.h"
 
@@ -139,17 +140,17 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     json_error_t e;
     json_t *schema, *name, *classes, *filter, *fit = NULL, *privacy;
     json_t *codec = NULL, *calibration = NULL, *coordinates = NULL, *guide = NULL, *moments = NULL;
-    json_t *federation = NULL, *service = NULL, *signature = NULL;
+    json_t *cohorts = NULL, *federation = NULL, *service = NULL, *signature = NULL;
     json_int_t size;
     int f = 0;
     fkt_status st;
     FKT_TRY(check_schema(root));
     FKT_TRY(check_parts_known(root));
-    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:o s:o s:o s:{s:I s:o s?o!} s?o s?o s?o s?o s?o s:o s?o s?o s?o}",
+    if (json_unpack_ex(root, &e, JSON_STRICT, "{s:o s:o s:o s:{s:I s:o s?o!} s?o s?o s?o s?o s?o s:o s?o s?o s?o s?o}",
                        "schema", &schema, "name", &name, "classes", &classes, "image", "size", &size, "filter", &filter,
                        "fit", &fit, "codec", &codec, "calibration", &calibration, "coordinates", &coordinates, "guide",
-                       &guide, "moments", &moments, "privacy", &privacy, "federation", &federation, "service", &service,
-                       "signature", &signature) != 0)
+                       &guide, "moments", &moments, "privacy", &privacy, "cohorts", &cohorts, "federation", &federation,
+                       "service", &service, "signature", &signature) != 0)
         return fkt_fail(FKT_E_FORMAT, "task: %s", e.text);
     if (size < 1 || size > 65535) return fkt_fail(FKT_E_FORMAT, "task: image size out of range");
     FKT_TRY(fkt_take_text(t->name, sizeof t->name, name, "name"));
@@ -163,6 +164,7 @@ static fkt_status take_task(struct fkt_task *t, json_t *root)
     FKT_TRY(fkt_parts_take(t, &(struct fkt_parts_read){codec, calibration, coordinates, guide, moments}));
     FKT_TRY(take_privacy(t, privacy));
     if (federation) FKT_TRY(fkt_fail_in(fkt_federation_take(t, federation), "task"));
+    if (cohorts) FKT_TRY(fkt_fail_in(fkt_division_take(t, cohorts), "task"));
     if (service) FKT_TRY(fkt_fail_in(fkt_service_take(t, service), "task"));
     FKT_TRY(check_mark(t, privacy)); /* with a service every bound on records counts */
     if (signature) FKT_TRY(fkt_fail_in(fkt_signature_take(&t->signature, signature), "task"));

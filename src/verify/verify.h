@@ -4,7 +4,8 @@
  *   line.c     one line: its bytes, its place in the chain, its keys
  *   receipt.c  what a site kept, compared with each line
  *   round.c    the released round: whose vectors are in it, and which sites signed that
- *   verify.c   the order of lines, then the files beside the log */
+ *   verify.c   the order of lines, then the files beside the log
+ *   sum.c      a task in cohorts: all of that for each, and their sum */
 #ifndef FKT_VERIFY_VERIFY_H
 #define FKT_VERIFY_VERIFY_H
 
@@ -128,5 +129,12 @@ void fkt_log_reading_init(struct fkt_log_reading *log, const struct fkt_task *wa
 FKT_MUST_USE fkt_status fkt_log_reading_line(struct fkt_log_reading *log, const char *bytes, size_t len);
 FKT_MUST_USE fkt_status fkt_log_reading_end(const struct fkt_log_reading *log);
 void fkt_log_reading_clear(struct fkt_log_reading *log);
+/* Is certificate.json the one that the release carries, and does it have this hash (NULL: any)? */
+FKT_MUST_USE fkt_status fkt_log_certificate(const char *release, const char *certificate, const char *sha256);
+/* fkt_verify_folder, and a copy of the log's task (NULL: none), which the caller clears. */
+struct fkt_verification;
+FKT_MUST_USE fkt_status fkt_verify_folder_task(struct fkt_verification *out, const char *folder,
+                                               const struct fkt_task *task, const char *receipt,
+                                               struct fkt_task *found);
 
 #endif

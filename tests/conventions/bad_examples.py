@@ -18,9 +18,10 @@ OPTIONAL = {  # paths whose key may be absent
     "personalize": r"(mean|pooled|spread|sites\.\d+\.accuracy)\..*",
     "privacy": r"promise|with_records|parts|size",
     "results": r"(arms\.\d+\.)?accuracy(\..*)?|accuracy_without_privacy(\..*)?|codec(_dtype)?"
-    r"|composed_epsilon|coordinates|arms\.\d+\.(accounting|classes|epsilon_spent|rho|sigma_(count|moment|sum)_in_total)"
+    r"|aggregation\.cohorts|composed_epsilon|coordinates"
+    r"|arms\.\d+\.(accounting|classes|epsilon_spent|rho|sigma_(count|moment|sum)_in_total)"
     r"|not_private|partition|seconds\..*|skipped|test_images",
-    "task": r"federation|moments|service|service\.(names|pin)|signature",
+    "task": r"cohorts|federation|moments|service|service\.(names|pin)|signature",
     "train": r"test\.through_codec|test\.(through_codec\.)?per_class\..*",
 }
 
@@ -29,6 +30,9 @@ ROWS = [
     ("certificate.central", "entropy", "INSECURE SEED", "was expected"),
     ("certificate.central", "unit", "person", "was expected"),
     ("certificate.central", "delta", 0.01, "is a required property"),
+    ("certificate.cohorts", "cohorts", REMOVE, "is not of type"),
+    ("certificate.cohorts", "cohorts.list", [], "too short"),
+    ("certificate.cohorts", "cohorts.colluding_covered.security", 20, "was expected"),
     ("certificate.distributed", "accounting", "zcdp", "was expected"),
     ("certificate.distributed", "noise_shares", REMOVE, "is a required property"),
     (
@@ -85,6 +89,10 @@ ROWS = [
     ("status.running", "grid", True, "was expected"),
     ("status.running", "site_status", "rrxrrrrrrrrr", "does not match"),
     ("status.running", "vector", [1], "was unexpected"),
+    ("task.cohort", "federation", REMOVE, "is a required property"),
+    ("task.cohort", "cohorts.index", REMOVE, "is a required property"),
+    ("task.cohort", "cohorts.number", 1, "less than"),
+    ("task.cohort", "federation.noise", "central", "was expected"),
     ("task.federation", "federation.corrupt", 0, "less than"),
     (
         "task.federation",

@@ -60,7 +60,8 @@ struct fkt_federate_result {
     uint64_t up, down;                 /* bytes that a survivor sent and got, its packed vector among them; mean */
     uint64_t packed;                   /* bytes of a packed vector */
     double seconds;
-    double seconds_unmask; /* of them, after the last message */
+    double seconds_unmask;        /* of them, after the last message */
+    double cpu_sites, cpu_server; /* processor seconds of all sites, and of the server with its unmasking */
 };
 /* FKT_E_TOO_FEW when the round ends with nothing released. Memory: a few vectors, and the sites' keys. */
 FKT_API FKT_MUST_USE fkt_status fkt_federate(struct fkt_federate_result *out, const struct fkt_federate_spec *spec);

@@ -91,6 +91,11 @@ struct fkt_cohorts_noise {
 };
 FKT_API FKT_MUST_USE fkt_status fkt_privacy_cohorts(struct fkt_cohorts_noise *out, const struct fkt_privacy_spec *spec,
                                                     const struct fkt_cohort *cohort, size_t n);
+/* The most colluding sites, of `sites` that were assigned to cohorts at random, for which every one of these cohorts
+ * has at most its `corrupt` of them, except with probability 2^-FKT_COLLUSION_BITS over all of these cohorts. Rounded
+ * down; 0 where some cohort tolerates none. sites: at least those of the cohorts together. */
+#define FKT_COLLUSION_BITS 40
+FKT_API uint32_t fkt_privacy_covered(uint32_t sites, const struct fkt_cohort *cohort, size_t n);
 
 #ifdef __cplusplus
 }

@@ -137,6 +137,8 @@ static const struct cli_command commands[] = {
      "certificate, synthetic images and transparency log, and waits until the sites have fetched them. After any\n"
      "interruption the same command continues. A web page shows the progress. Exit 0: released, or stopped by\n"
      "SIGTERM; 3: the task was given up, now or before; another start cannot change that.\n"
+     "With a folder of tasks, one for each cohort ('fedkt task new'), it serves all cohorts and adds their releases\n"
+     "up.\n"
      "Example: fedkt serve --task task.json --state state/ --listen 0.0.0.0:8443 --key operator.key",
      cli_serve},
     {"join", "one site's part in a federation", "--task task.json --key site.key --data PATH [...]",

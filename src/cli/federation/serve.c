@@ -8,8 +8,11 @@
 #include "cli/core/startup.h"
 #include "cli/core/verbs.h"
 
+#include "base/alloc.h"
+
 #include <signal.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 enum { LINGER = 300 };
 
@@ -49,7 +52,7 @@ static int run(const struct cli_serve_asked *a)
     cli_progress_init(&s.progress, a->run.quiet);
     signal(SIGPIPE, SIG_IGN);
     FKT_TRY(fill_spec(&spec, a, &s));
-    st = fkt_serve(&spec, &last);
+    st = a->cohorts ? fkt_serve_cohorts(&spec, &last) : fkt_serve(&spec, &last);
     cli_progress_end(&s.progress);
     if (s.failed.status != FKT_OK) st = fkt_failure_restore(&s.failed);
     if (st == FKT_E_STOPPED && cli_stopped_by() == SIGTERM) { /* a service manager's way to stop: not a failure */
@@ -58,6 +61,7 @@ static int run(const struct cli_serve_asked *a)
     }
 out:
     code = cli_fail(st);
+    fkt_free(s.said);
     return last.stage == FKT_STAGE_GIVEN_UP ? CLI_OVER : code;
 }
 
@@ -65,11 +69,14 @@ int cli_serve(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_serve_asked a = {.linger = LINGER};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("task", &a.task, "FILE", 1, "the signed task; the first start adds the server's pin"),
+        CLI_OPT_TEXT(
+            "task", &a.task, "FILE", 1,
+            "the signed task, or the folder with the tasks of all cohorts; the first start adds the server's pin"),
         CLI_OPT_TEXT("state", &a.state, "DIR", 1,
                      "folder for journal, certificate and token, which must survive a restart; made 0700"),
-        CLI_OPT_TEXT("listen", &a.listen, "ADDR:PORT", 1,
-                     "0.0.0.0:8443 for all IPv4 addresses, [::]:8443 for all addresses"),
+        CLI_OPT_TEXT(
+            "listen", &a.listen, "ADDR:PORT", 1,
+            "0.0.0.0:8443 for all IPv4 addresses, [::]:8443 for all addresses; cohort i listens on the port plus i"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 0, "the operator's key, needed once to sign the task with its pin"),
         CLI_OPT_TEXT("certificate", &a.certificate, "PEM", 0,
                      "certificate of the server with its chain (default: made)"),
@@ -91,8 +98,10 @@ int cli_serve(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads for computations (default: all cores)"),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    struct stat sb;
     cli_keep_secrets();
     if (code >= 0) return code;
+    a.cohorts = stat(a.task, &sb) == 0 && S_ISDIR(sb.st_mode);
     if (!a.certificate != !a.private_key)
         return cli_misuse(self,
                           fkt_fail_hint(FKT_E_ARG, "give both for your own certificate, or neither to have one made",

@@ -42,13 +42,22 @@ static void sentence(struct fkt_text *t, const struct fkt_serve_view *g)
     }
 }
 
-static void say_json(const struct fkt_serve_view *g)
+/* Of a cohort: which one it is. */
+static json_t *with_cohort(json_t *j, const struct fkt_task *t)
 {
-    cli_event("server",
-              json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_stage_name(g->stage), "phase",
-                        g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready, "needed",
-                        (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost", (int)g->lost,
-                        "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason));
+    if (j && t->division.number) json_object_set_new(j, "cohort", json_integer(t->division.index));
+    return j;
+}
+
+static void say_json(const struct fkt_task *t, const struct fkt_serve_view *g)
+{
+    cli_event(
+        "server",
+        with_cohort(json_pack("{s:s s:s s:i s:i s:i s:i s:i s:i s:i s:i s:b s:s}", "stage", fkt_stage_name(g->stage),
+                              "phase", g->phase, "round", (int)g->round, "sites", (int)g->sites, "ready", (int)g->ready,
+                              "needed", (int)g->needed, "expected", (int)g->expected, "heard", (int)g->heard, "lost",
+                              (int)g->lost, "survivors", (int)g->survivors, "overdue", g->overdue, "reason", g->reason),
+                    t));
 }
 
 /* Changes that are printed at once; counts within a phase are printed once a second. */
@@ -62,19 +71,33 @@ static int moved(const struct fkt_serve_view *a, const struct fkt_serve_view *b)
     return a->ready != b->ready || a->heard != b->heard || a->lost != b->lost || strcmp(a->reason, b->reason) != 0;
 }
 
-static void print_view(struct cli_serve *s, const struct fkt_serve_view *v)
+/* What was last said of a cohort; NULL: out of memory, and nothing is said. */
+static struct cli_serve_said *said_of(struct cli_serve *s, const struct fkt_task *t)
 {
+    const uint32_t index = t->division.number ? t->division.index : 0;
+    if (index >= s->n_said) {
+        if (fkt_realloc(&s->said, (size_t)index + 1) != FKT_OK) return NULL;
+        memset(s->said + s->n_said, 0, (index + 1 - s->n_said) * sizeof *s->said);
+        s->n_said = index + 1;
+    }
+    return &s->said[index];
+}
+
+static void print_view(struct cli_serve *s, const struct fkt_task *task, const struct fkt_serve_view *v)
+{
+    struct cli_serve_said *said = s->a->run.quiet ? NULL : said_of(s, task);
     struct fkt_text t;
     const double now = fkt_now();
-    if (s->a->run.quiet) return;
-    if (s->said_at && !another(v, &s->said) && !(moved(v, &s->said) && now - s->said_at >= 1)) return;
-    s->said = *v;
-    s->said_at = now;
+    if (!said) return;
+    if (said->at && !another(v, &said->view) && !(moved(v, &said->view) && now - said->at >= 1)) return;
+    said->view = *v;
+    said->at = now;
     if (cli_log_jsonl()) {
-        say_json(v);
+        say_json(task, v);
         return;
     }
     fkt_text_init(&t);
+    if (task->division.number) fkt_text_addf(&t, "cohort %u: ", task->division.index);
     sentence(&t, v);
     cli_say(t.s);
     fkt_text_clear(&t);
@@ -117,10 +140,12 @@ static fkt_status announce(const struct cli_serve *s, const struct fkt_task *t, 
                 "now\n",
                 s->a->task);
     if (s->a->run.json)
-        return print_line(json_pack("{s:s s:s s:s s:s s:s s:s s:s s:b s:b}", "listen", at->listen, "address",
-                                    t->service.address, "pin", at->pin, "task_sha256", t->sha256, "page", page,
-                                    "token_file", at->token_file, "folder", at->folder, "token_needed", !at->local,
-                                    "pinned_now", at->pinned));
+        return print_line(with_cohort(json_pack("{s:s s:s s:s s:s s:s s:s s:s s:b s:b}", "listen", at->listen,
+                                                "address", t->service.address, "pin", at->pin, "task_sha256", t->sha256,
+                                                "page", page, "token_file", at->token_file, "folder", at->folder,
+                                                "token_needed", !at->local, "pinned_now", at->pinned),
+                                      t));
+    if (t->division.number) printf("cohort      %u\n", t->division.index);
     printf("listening   %s\n", at->listen);
     printf("for sites   %s\n", t->service.address);
     printf("pin         %s\n", at->pin);
@@ -139,12 +164,16 @@ static int has_images(const char *folder)
     return yes;
 }
 
-static fkt_status print_end(const struct cli_serve *s, const char *folder, const struct fkt_serve_view *g)
+static fkt_status print_end(const struct cli_serve *s, const struct fkt_task *t, const char *folder,
+                            const struct fkt_serve_view *g)
 {
     if (s->a->run.json)
-        return print_line(json_pack("{s:s s:i s:i s:i s:s s:s s:s}", "stage", fkt_stage_name(g->stage), "round",
-                                    (int)g->round, "sites", (int)g->sites, "survivors", (int)g->survivors,
-                                    "release_sha256", g->release_sha256, "folder", folder, "reason", g->reason));
+        return print_line(
+            with_cohort(json_pack("{s:s s:i s:i s:i s:s s:s s:s}", "stage", fkt_stage_name(g->stage), "round",
+                                  (int)g->round, "sites", (int)g->sites, "survivors", (int)g->survivors,
+                                  "release_sha256", g->release_sha256, "folder", folder, "reason", g->reason),
+                        t));
+    if (t->division.number) printf("cohort      %u: %s\n", t->division.index, fkt_stage_name(g->stage));
     if (g->stage == FKT_STAGE_RELEASED) {
         printf("release     %s/release.safetensors\n", folder);
         printf("            sha256 %s, %u of %u sites\n", g->release_sha256, g->survivors, g->sites);
@@ -153,6 +182,18 @@ static fkt_status print_end(const struct cli_serve *s, const char *folder, const
         else printf("images      none: its numbers cannot be decoded; the transparency log has the reason\n");
     }
     printf("log         %s/transparency.jsonl\n", folder);
+    return cli_flush();
+}
+
+static fkt_status print_sum(const struct cli_serve *s, const char *folder, const struct fkt_serve_view *g)
+{
+    if (s->a->run.json)
+        return print_line(json_pack("{s:s s:b s:i s:i s:s s:s}", "stage", "released", "sum", 1, "sites", (int)g->sites,
+                                    "survivors", (int)g->survivors, "release_sha256", g->release_sha256, "folder",
+                                    folder));
+    printf("sum         %s/release.safetensors\n", folder);
+    printf("            sha256 %s, %u of %u sites\n", g->release_sha256, g->survivors, g->sites);
+    printf("certificate %s/certificate.json says which cohorts are in it, and what the split costs\n", folder);
     return cli_flush();
 }
 
@@ -179,11 +220,15 @@ int cli_serve_event(void *self, const struct fkt_serve_event *e)
         if (st == FKT_OK) return 0;
         fkt_failure_save(&s->failed, st);
         return 1;
-    case FKT_SERVE_EVENT_VIEW: print_view(s, e->view); return 0;
+    case FKT_SERVE_EVENT_VIEW: print_view(s, e->task, e->view); return 0;
+    case FKT_SERVE_EVENT_SUM:
+        cli_progress_end(&s->progress);
+        if (print_sum(s, e->place->folder, e->view) != FKT_OK) cli_fail(FKT_E_IO);
+        return 0;
     case FKT_SERVE_EVENT_OVER:
         cli_progress_end(&s->progress);
         /* standard output may be closed; the files exist anyway */
-        if (print_end(s, e->place->folder, e->view) != FKT_OK) cli_fail(FKT_E_IO);
+        if (print_end(s, e->task, e->place->folder, e->view) != FKT_OK) cli_fail(FKT_E_IO);
         return 0;
     }
     return 0;

@@ -18,7 +18,8 @@
 
 struct asked {
     const char *folder, *task, *receipt, *operator_key;
-    int task_signed; /* the given one, which identifies the operator */
+    uint32_t cohorts, in_sum; /* of a sum of cohorts */
+    int task_signed;          /* the given one, which identifies the operator */
     struct cli_run run;
 };
 
@@ -60,7 +61,8 @@ static void print_release(const struct fkt_verification *r, const struct fkt_rel
     row("signatures");
     printf("%u of these sites signed that list, and every signature is valid\n", r->confirmed);
     row("release");
-    printf("%s, the only one in this log\n", r->release_sha256);
+    printf("%s, %s\n", r->release_sha256,
+           release->sum.n ? "the sum of the only ones in these logs" : "the only one in this log");
     row("certificate");
     printf("the server's claim: epsilon %g, delta %g, %s; it matches the release\n", p->epsilon, p->delta,
            fkt_adjacency_name(p->adjacency));
@@ -75,8 +77,12 @@ static void print(const struct asked *a, const struct fkt_verification *r, const
 {
     uint8_t key[FKT_SA_KEY] = {0};
     char print[FKT_FINGERPRINT] = "";
-    row("log");
-    printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
+    row(a->cohorts ? "logs" : "log");
+    if (a->cohorts)
+        printf("%llu lines, one chain for each of %u cohorts; %u cohorts are in the sum%s\n",
+               (unsigned long long)r->entries, a->cohorts, a->in_sum,
+               a->in_sum < a->cohorts ? ", and the logs of the others end without a release" : "");
+    else printf("%llu lines in one chain, head %s\n", (unsigned long long)r->entries, r->head);
     row("task");
     printf("%s%s\n", r->task_sha256, a->task ? ", the given task" : "");
     print_operator(a, r);
@@ -98,18 +104,22 @@ static fkt_status print_json(const struct asked *a, const struct fkt_verificatio
 {
     const int there = r->release_sha256[0] != '\0';
     json_t *j =
-        json_pack("{s:b s:I s:s s:i s:i s:i s:i s:s s:s s:s? s:b s:b s:b s:o s:I s:I}", "ok", 1, "entries",
-                  (json_int_t)r->entries, "head", r->head, "rounds", (int)r->rounds, "sites", (int)r->sites,
-                  "survivors", (int)r->survivors, "signatures", (int)r->confirmed, "task_sha256", r->task_sha256,
-                  "operator_key", r->operator_key, "release_sha256", there ? r->release_sha256 : NULL, "task_compared",
-                  a->task != NULL, "operator_compared", operator_compared(a), "receipt_compared", a->receipt != NULL,
-                  "receipt_site", a->receipt ? json_integer(r->receipt_site) : json_null(), "heads",
+        json_pack("{s:b s:I s:s? s:i s:i s:i s:i s:s s:s s:s? s:b s:b s:b s:o s:I s:I}", "ok", 1, "entries",
+                  (json_int_t)r->entries, "head", a->cohorts ? NULL : r->head, "rounds", (int)r->rounds, "sites",
+                  (int)r->sites, "survivors", (int)r->survivors, "signatures", (int)r->confirmed, "task_sha256",
+                  r->task_sha256, "operator_key", r->operator_key, "release_sha256", there ? r->release_sha256 : NULL,
+                  "task_compared", a->task != NULL, "operator_compared", operator_compared(a), "receipt_compared",
+                  a->receipt != NULL, "receipt_site", a->receipt ? json_integer(r->receipt_site) : json_null(), "heads",
                   (json_int_t)r->heads, "messages", (json_int_t)r->messages);
     if (j && there)
         json_object_update_new(j, json_pack("{s:f s:f s:s s:b s:b s:b}", "epsilon", release->task.privacy.epsilon,
                                             "delta", release->task.privacy.delta, "adjacency",
                                             fkt_adjacency_name(release->task.privacy.adjacency), "private",
                                             !fkt_release_not_private(release), "sum_proved", 0, "noise_proved", 0));
+    if (j && a->cohorts) {
+        json_object_set_new(j, "cohorts", json_integer(a->cohorts));
+        json_object_set_new(j, "in_sum", json_integer(a->in_sum));
+    }
     if (there) cli_mark_weak_release(j, release);
     return cli_print_json(j);
 }
@@ -126,6 +136,16 @@ static fkt_status compare_operator(const struct asked *a, const struct fkt_verif
                          "the task was signed by %.16s..., not by the operator's key", r->operator_key);
 }
 
+static int is_sum(const char *folder)
+{
+    char *log = NULL, *cohorts = NULL;
+    const int yes = fkt_path_join(&log, folder, "transparency.jsonl") == FKT_OK && access(log, F_OK) != 0 &&
+                    fkt_path_join(&cohorts, folder, "cohorts/0000") == FKT_OK && access(cohorts, F_OK) == 0;
+    fkt_free(log);
+    fkt_free(cohorts);
+    return yes;
+}
+
 /* Recognises a server's state folder, given instead of the public one in it. */
 static fkt_status check_folder(const char *folder)
 {
@@ -133,7 +153,7 @@ static fkt_status check_folder(const char *folder)
     fkt_status st;
     FKT_TRY(fkt_path_join(&log, folder, "transparency.jsonl"));
     FKT_TRY(fkt_path_join(&within, folder, "public/transparency.jsonl"));
-    if (access(log, F_OK) == 0 || errno != ENOENT) goto out;
+    if (access(log, F_OK) == 0 || errno != ENOENT || is_sum(folder)) goto out;
     if (access(within, F_OK) == 0)
         snprintf(hint, sizeof hint, "give the public folder in it: --folder %.300s/public", folder);
     else snprintf(hint, sizeof hint, "give the folder that 'fedkt join' wrote (--out), or the server's 'public'");
@@ -153,7 +173,9 @@ static fkt_status run(struct asked *a)
     FKT_TRY(check_folder(a->folder));
     if (a->task) FKT_TRY(fkt_task_load_into(&task, a->task));
     a->task_signed = task.signature.there;
-    FKT_TRY(fkt_verify_folder(&report, a->folder, a->task ? &task : NULL, a->receipt));
+    if (is_sum(a->folder))
+        FKT_TRY(fkt_verify_sum(&report, &a->cohorts, &a->in_sum, a->folder, a->task ? &task : NULL, a->receipt));
+    else FKT_TRY(fkt_verify_folder(&report, a->folder, a->task ? &task : NULL, a->receipt));
     if (a->operator_key) FKT_TRY(compare_operator(a, &report));
     if (report.release_sha256[0]) FKT_TRY(open_release(&release, a->folder));
     if (a->run.json) FKT_TRY(print_json(a, &report, &release));
@@ -168,8 +190,10 @@ int cli_verify(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {0};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("folder", &a.folder, "DIR", 1,
-                     "holds transparency.jsonl, release.safetensors and certificate.json"),
+        CLI_OPT_TEXT(
+            "folder", &a.folder, "DIR", 1,
+            "holds transparency.jsonl, release.safetensors and certificate.json; of a sum of cohorts the public "
+            "folder, with those of all cohorts in it"),
         CLI_OPT_TEXT("task", &a.task, "FILE", 0, "the task that you received: the log must belong to it"),
         CLI_OPT_TEXT("receipt", &a.receipt, "FILE", 0, "the receipt that your site kept"),
         CLI_OPT_TEXT("operator", &a.operator_key, "KEY", 0,

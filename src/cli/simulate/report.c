@@ -197,17 +197,32 @@ static void losses(struct fkt_text *t, const struct fkt_report_aggregation *a)
                       a->throws == 1 ? "" : "s");
 }
 
+/* In cohorts every one has its own numbers. */
+static void masks(struct fkt_text *t, const struct fkt_report_aggregation *a)
+{
+    if (a->cohorts) {
+        fkt_text_addf(
+            t,
+            "They are divided into %u cohorts, %u of which are in it; each cohort has its own masks and the whole "
+            "noise. The sum has %.2f times the standard deviation of one cohort of the same sites, and up to %u "
+            "colluding sites are covered.</p>\n",
+            a->cohorts, a->in_sum, a->deviation, a->covered);
+        return;
+    }
+    fkt_text_addf(
+        t,
+        "Each added masks that it shares with %u others and that cancel out in the sum; %u of those can remove the "
+        "masks of a lost site. Up to %u may be lost, and up to %u may collude with the server.</p>\n",
+        a->degree, a->threshold, a->dropped, a->corrupt);
+}
+
 static void aggregation(struct fkt_text *t, const struct fkt_report *r)
 {
     const struct fkt_report_aggregation *a = &r->aggregation;
     if (!a->sites) return;
     fkt_html_section(t, "aggregation", "Secure aggregation", 0);
     fkt_text_addf(t, "<p>%u of %u sites are in the sum. ", a->survivors, a->sites);
-    fkt_text_addf(
-        t,
-        "Each added masks that it shares with %u others and that cancel out in the sum; %u of those can remove the "
-        "masks of a lost site. Up to %u may be lost, and up to %u may collude with the server.</p>\n",
-        a->degree, a->threshold, a->dropped, a->corrupt);
+    masks(t, a);
     losses(t, a);
     fkt_text_add(t, "<p>");
     if (a->counted)
@@ -215,8 +230,9 @@ static void aggregation(struct fkt_text *t, const struct fkt_report *r)
             t,
             "Each site added its noise share before masking: in a federation no party holds a sum without it. "
             "The promise needs %u noise shares; %u are in the sum, so it has %.0f %% more variance than "
-            "promised.</p>\n",
-            a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1));
+            "%s.</p>\n",
+            a->counted, a->survivors, 100 * ((double)a->survivors / a->counted - 1),
+            a->cohorts ? "its cohorts promise" : "promised");
     else
         fkt_text_add(t, "The noise was added to the sum afterwards: the party that added it saw the exact sum, but no "
                         "single site's numbers.</p>\n");
@@ -224,7 +240,8 @@ static void aggregation(struct fkt_text *t, const struct fkt_report *r)
     fkt_html_bytes(t, a->up);
     fkt_text_add(t, ", of which its vector takes ");
     fkt_html_bytes(t, a->packed);
-    fkt_text_addf(t, " of %u-bit numbers</dd>\n<dt>a site received</dt><dd>", a->bits);
+    if (a->bits) fkt_text_addf(t, " of %u-bit numbers", a->bits);
+    fkt_text_add(t, "</dd>\n<dt>a site received</dt><dd>");
     fkt_html_bytes(t, a->down);
     fkt_text_addf(t,
                   "</dd>\n<dt>time, all sites and the server in one process</dt><dd>%.2f s</dd>\n</dl>\n</section>\n",

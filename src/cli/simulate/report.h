@@ -93,6 +93,9 @@ struct fkt_report_aggregation {
     uint32_t counted;          /* noise shares that the promise needs; 0: added in one place */
     uint64_t up, down, packed; /* mean bytes per site; the vector is part of the upload */
     double seconds;
+    uint32_t cohorts, in_sum; /* 0: one federation */
+    uint32_t covered;         /* colluding sites of all, in cohorts */
+    double deviation;         /* of the noise, in cohorts: against one cohort of the same sites */
 };
 
 struct fkt_report {

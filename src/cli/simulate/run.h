@@ -20,7 +20,8 @@ struct cli_sim {
     const char *dropout, *corrupt, *dropped; /* as typed; NULL: none, a tenth, a tenth or what --dropout loses */
     double holdout, participation;
     uint64_t sites, seed, insecure_seed, per_class;
-    uint64_t records; /* most of one class at one site; 0: FKT_RECORDS_UNKNOWN */
+    uint64_t cohort_size; /* 0: one cohort */
+    uint64_t records;     /* most of one class at one site; 0: FKT_RECORDS_UNKNOWN */
     int noise, noise_given, keystream, keystream_given;
     uint64_t runs; /* draws of each release, 0 or 1: one */
     int seeded, format, estimator;

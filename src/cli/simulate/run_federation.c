@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "pipeline/release.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,9 +88,12 @@ fkt_status cli_sim_federation(const struct cli_sim *s, struct fkt_sweep_spec *sp
     memcpy(sim.dropout, spec->dropout, sizeof sim.dropout);
     FKT_TRY(fkt_simulation_size(&sim, &parts, &lost));
     if (parts < 3) return check_alone(s, parts);
-    if (parts > FKT_SA_SITES_MAX)
-        return fkt_fail_hint(FKT_E_ARG, "lower --sites or --participation", "%u sites take part; one round can have %u",
-                             parts, FKT_SA_SITES_MAX);
+    if (s->cohort_size && (s->cohort_size < 3 || s->cohort_size > FKT_SA_SITES_MAX))
+        return fkt_fail(FKT_E_ARG, "--cohort-size: a cohort has 3 to %u sites", FKT_SA_SITES_MAX);
+    spec->cohort_size = (uint32_t)s->cohort_size;
+    if (parts > FKT_SA_SITES_MAX && !s->cohort_size)
+        return fkt_fail_hint(FKT_E_ARG, "lower --sites or --participation, or give --cohort-size",
+                             "%u sites take part; one round can have %u", parts, FKT_SA_SITES_MAX);
     if (s->noise_given) spec->noise = s->noise;
     if (s->corrupt) FKT_TRY(cli_share_of("corrupt", s->corrupt, parts, &spec->corrupt));
     if (s->dropped) FKT_TRY(cli_share_of("dropped", s->dropped, parts, &spec->dropped));
@@ -98,13 +103,50 @@ out:
     return st;
 }
 
+static void print_lost(const struct fkt_federate_result *r, uint32_t sites)
+{
+    const uint32_t late = r->lost[FKT_SA_STATE_CONFIRM] + r->lost[FKT_SA_STATE_REVEAL];
+    const char *gap = "";
+    uint32_t lost = 0;
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) lost += r->lost[phase];
+    if (!lost) return;
+    printf("lost: ");
+    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
+        if (!r->lost[phase]) continue;
+        printf("%s%u in %s", gap, r->lost[phase], fkt_sa_state_name((enum fkt_sa_state)phase));
+        gap = ", ";
+    }
+    printf("; %u of %u sites are in the sum, %u stayed to the end\n", r->survivors, sites, r->survivors - late);
+}
+
+/* Of a sum of cohorts: what the split costs. */
+static void print_cohorts(const struct fkt_sweep_arm *a)
+{
+    const struct fkt_sum *s = &a->release->sum;
+    const struct fkt_division *d = &a->task->division;
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->shape[i].sites < least) least = s->shape[i].sites;
+        if (s->shape[i].sites > most) most = s->shape[i].sites;
+    }
+    printf("%u of %u cohorts of %u to %u sites, each with its own masked sum and noise; %.1f s\n", s->n, d->number,
+           least, most, a->round->seconds);
+    print_lost(a->round, d->sites);
+    printf("noise of the sum: %.2f times the standard deviation of one cohort of the same sites; %u colluding sites of "
+           "%u (%.2f %%) are covered\n",
+           sqrt(s->noise.variance_factor), s->covered, d->sites, floor(1e4 * s->covered / d->sites) / 100);
+}
+
 void cli_round_print(const struct fkt_sweep *w)
 {
     const struct fkt_sweep_arm *first = fkt_sweep_arm(w, 0);
     const struct fkt_federation *f = &first->task->federation;
     const struct fkt_federate_result *r = first->round;
-    const char *why = fkt_sweep_fallback(w), *gap = "";
-    uint32_t lost = 0, late = r->lost[FKT_SA_STATE_CONFIRM] + r->lost[FKT_SA_STATE_REVEAL];
+    const char *why = fkt_sweep_fallback(w);
+    if (first->task->division.number) {
+        print_cohorts(first);
+        return;
+    }
     if (!r->survivors) {
         if (why) printf("%s\n", why);
         return;
@@ -112,16 +154,7 @@ void cli_round_print(const struct fkt_sweep *w)
     printf("masked sums of %u bits, %u neighbours for each site, %u of which can replace it; %.1f s\n", f->bits,
            f->degree, f->threshold, r->seconds);
     if (r->throws) printf("the graph needed %u throw%s of the coin\n", r->throws, r->throws == 1 ? "" : "s");
-    for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) lost += r->lost[phase];
-    if (lost) {
-        printf("lost: ");
-        for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++) {
-            if (!r->lost[phase]) continue;
-            printf("%s%u in %s", gap, r->lost[phase], fkt_sa_state_name((enum fkt_sa_state)phase));
-            gap = ", ";
-        }
-        printf("; %u of %u sites are in the sum, %u stayed to the end\n", r->survivors, f->sites, r->survivors - late);
-    }
+    print_lost(r, f->sites);
     if (f->noise == FKT_NOISE_PLACE_DISTRIBUTED)
         printf("every site added its noise share: %u in the total, %u are needed for the promise (%u may be lost, %u "
                "may collude)\n",

@@ -156,6 +156,8 @@ static void fill_marks(struct fkt_report *r, struct fkt_report_mark marks[2], co
 static struct fkt_report_aggregation aggregation(const struct fkt_sweep_arm *first)
 {
     const struct fkt_federation *f = &first->task->federation;
+    const struct fkt_division *d = &first->task->division;
+    const struct fkt_sum *sum = &first->release->sum;
     const struct fkt_federate_result *r = first->round;
     struct fkt_report_aggregation a = {.sites = f->sites,
                                        .survivors = r->survivors,
@@ -172,6 +174,13 @@ static struct fkt_report_aggregation aggregation(const struct fkt_sweep_arm *fir
                                        .throws = r->throws};
     for (int phase = FKT_SA_STATE_ADVERTISE; phase <= FKT_SA_STATE_REVEAL; phase++)
         a.lost[phase - FKT_SA_STATE_ADVERTISE] = r->lost[phase];
+    if (!d->number) return a;
+    a.sites = d->sites;
+    a.counted = sum->noise.counted;
+    a.cohorts = d->number;
+    a.in_sum = sum->n;
+    a.covered = sum->covered;
+    a.deviation = sqrt(sum->noise.variance_factor);
     return a;
 }
 

@@ -218,6 +218,8 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                      "hold out each record with this probability, by a hash of its bytes, so always the same records"),
         CLI_OPT_HEAD("federation"),
         CLI_OPT_WHOLE("sites", &s.sites, "N", 0, "sites (default: 20)"),
+        CLI_OPT_POSITIVE("cohort-size", &s.cohort_size, "N", 0,
+                         "divide the sites into cohorts of about N, each with its own masked sum and its own noise"),
         CLI_OPT_TEXT("partition", &s.partition, "RULE", 0,
                      "how records are split over sites: iid, dirichlet:A, pfllib:A or pathological:K (default: iid)"),
         CLI_OPT_REAL("participation", &s.participation, "P", 0, "fraction of the sites that take part (default: 1)"),

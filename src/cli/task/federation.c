@@ -3,11 +3,14 @@
  * collude. */
 #include "cli/task/federation.h"
 
+#include "task/division.h"
+
 #include <string.h>
 
 static int any_given(const struct cli_federation_asked *a)
 {
-    return a->sites || a->records || a->dropped || a->corrupt || a->keystream_given || a->noise_given;
+    return a->sites || a->records || a->dropped || a->corrupt || a->keystream_given || a->noise_given ||
+           a->cohort_size || a->cohort_seed;
 }
 
 fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct fkt_federation_choices *out,
@@ -22,7 +25,8 @@ fkt_status cli_federation_choices(const struct cli_federation_asked *a, struct f
     if (!a->roster && !any_given(a)) return FKT_OK;
     if (!a->roster) return fkt_fail(FKT_E_ARG, "a federation needs the keys of its sites: give --roster");
     if (!a->records) return fkt_fail(FKT_E_ARG, "a federation needs a bound on a site's records: give --records");
-    FKT_TRY(fkt_roster_load(roster, a->roster));
+    if (a->cohort_size) FKT_TRY(fkt_roster_load_all(roster, a->roster));
+    else FKT_TRY(fkt_roster_load(roster, a->roster));
     n = roster->n;
     if (a->sites && a->sites != n) {
         st = fkt_fail(FKT_E_ARG, "--sites: '%s' has %u keys, not %llu", a->roster, n, (unsigned long long)a->sites);

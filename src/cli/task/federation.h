@@ -7,8 +7,8 @@
 #include "fedkt/keys.h"
 
 struct cli_federation_asked {
-    const char *roster, *dropped, *corrupt;
-    uint64_t sites, records;
+    const char *roster, *dropped, *corrupt, *cohort_seed;
+    uint64_t sites, records, cohort_size;
     int keystream, noise;
     int keystream_given, noise_given;
 };
@@ -28,6 +28,12 @@ struct cli_federation_asked {
             "corrupt", &(f).corrupt, "F|N", 0,                                                                         \
             "fraction (0.1; rounded up) or number (1) of sites that may collude with the server (default: 0.1, "       \
             "so one at least)"),                                                                                       \
+        CLI_OPT_POSITIVE("cohort-size", &(f).cohort_size, "N", 0,                                                      \
+                         "divide the sites into cohorts of about N, each with its own masked sum and its own noise; "  \
+                         "--out is then a folder with a task for each cohort"),                                        \
+        CLI_OPT_TEXT("cohort-seed", &(f).cohort_seed, "HEX", 0,                                                        \
+                     "64 hexadecimal digits that assign sites to cohorts: public randomness of a time after the "      \
+                     "roster was fixed"),                                                                              \
         CLI_OPT_CHOICE_GIVEN("noise", &(f).noise, fkt_noise_parse, "distributed or central",                           \
                              "who adds noise: every site its noise share before masking, or the server after the sum", \
                              &(f).noise_given),                                                                        \

@@ -7,6 +7,8 @@
 
 #include "fedkt/keys.h"
 
+#include "task/division.h"
+
 #include "base/alloc.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -148,7 +150,8 @@ static fkt_status run_enroll(const struct asked *a)
     struct fkt_site_key *sites = NULL;
     uint32_t total;
     fkt_status st;
-    if (a->sites.n > FKT_SA_SITES_MAX) return fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_SA_SITES_MAX);
+    if (a->sites.n > FKT_ROSTER_SITES_MAX)
+        return fkt_fail(FKT_E_ARG, "a roster holds at most %u sites", FKT_ROSTER_SITES_MAX);
     FKT_TRY(fkt_alloc(&sites, a->sites.n));
     for (size_t i = 0; i < a->sites.n; i++) FKT_TRY(fkt_site_key_load(&sites[i], a->sites.list[i]));
     FKT_TRY(fkt_roster_enroll(a->roster, sites, (uint32_t)a->sites.n, &total));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* task_new.c - `fedkt task new`: a task from options. */
 #include "cli/core/parts.h"
+#include "cli/task/cohorts.h"
 #include "cli/task/federation.h"
 #include "cli/task/service.h"
 #include "cli/task/task.h"
@@ -37,7 +38,8 @@ out:
     return st;
 }
 
-static fkt_status task_from(const struct asked *a, struct fkt_task *task)
+/* With cohorts it is the task of their sum, not signed: sites do not take part in it. */
+static fkt_status task_from(const struct asked *a, struct fkt_task *task, struct cli_cohorts *cohorts)
 {
     struct fkt_dataset *ds = NULL;
     struct cli_parts parts = {0};
@@ -57,17 +59,20 @@ static fkt_status task_from(const struct asked *a, struct fkt_task *task)
         st = fkt_fail_hint(FKT_E_ARG, "give 1048575 or 1048577, or give --server",
                            "--records 1048576 means 'no bound is known' in a task without --server");
     FKT_TRY(st);
+    FKT_TRY(cli_cohorts_plan(cohorts, &a->federation, &federation, &roster));
     FKT_TRY(cli_open_parts(&parts, &choices, &a->codec, &a->privacy, eps));
     FKT_TRY(class_list(a, &ds, &text, &names, &n));
     FKT_TRY(n > UINT32_MAX ? fkt_fail(FKT_E_ARG, "too many classes") : FKT_OK);
     choices.name = a->name;
     choices.classes = names;
     choices.n_classes = (uint32_t)n;
-    choices.federation = federation.sites ? &federation : NULL;
-    choices.service = service.choices.address ? &service.choices : NULL;
+    choices.federation = federation.sites && !cohorts->division.number ? &federation : NULL;
+    choices.service = service.choices.address && !cohorts->division.number ? &service.choices : NULL;
     FKT_TRY(fkt_task_make_into(task, &choices, parts.choice, parts.n));
+    if (cohorts->division.number) FKT_TRY(fkt_task_divide(task, &cohorts->division, a->privacy.accept_weak));
     FKT_TRY(cli_check_promise(task, a->privacy.accept_weak));
-    if (a->key) FKT_TRY(cli_task_sign_with(task, a->key));
+    if (cohorts->division.number) FKT_TRY(cli_cohorts_make(cohorts, task, &federation, &service, a->key));
+    else if (a->key) FKT_TRY(cli_task_sign_with(task, a->key));
 out:
     fkt_roster_clear(&roster);
     fkt_free(text);
@@ -119,11 +124,16 @@ static void print(const struct asked *a, const struct fkt_task *t)
 
 static fkt_status run(const struct asked *a)
 {
+    struct cli_cohorts cohorts = {.out = a->out, .run = &a->run};
     struct fkt_task task = {0};
     fkt_status st;
     FKT_TRY(cli_not_an_input(a->out, a->key));
     FKT_TRY(cli_not_an_input(a->out, a->federation.roster));
-    FKT_TRY(task_from(a, &task));
+    FKT_TRY(task_from(a, &task, &cohorts));
+    if (cohorts.division.number) {
+        st = cli_cohorts_print(&cohorts, &task);
+        goto out;
+    }
     FKT_TRY(fkt_task_save(&task, a->out, a->run.force));
     if (task.federation.sites) cli_print_no_loss(task.federation.dropped, &a->run);
     if (a->run.json) {
@@ -137,6 +147,7 @@ static fkt_status run(const struct asked *a)
         FKT_TRY(cli_print_json(j));
     } else print(a, &task);
 out:
+    cli_cohorts_clear(&cohorts);
     fkt_task_clear(&task);
     return st;
 }
@@ -145,7 +156,7 @@ int cli_task_new(const struct cli_command *self, int argc, char **argv)
 {
     struct asked a = {.codec = CLI_CODEC_DEFAULTS};
     const struct cli_option table[] = {
-        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the task"),
+        CLI_OPT_TEXT("out", &a.out, "FILE", 1, "file for the task; with --cohort-size a folder"),
         CLI_OPT_TEXT("name", &a.name, "TEXT", 0, "name of the task"),
         CLI_OPT_TEXT("classes", &a.classes, "A,B,...", 0, "the class list, instead of the classes found in --data"),
         CLI_OPT_TEXT("key", &a.key, "FILE", 0, "sign it at once with this key, made by 'fedkt keygen'"),

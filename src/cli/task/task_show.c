@@ -104,6 +104,23 @@ static void show_sites(const struct fkt_task *t)
     if (f->sites > SITES_SHOWN) printf("%*s... and %u more\n", INDENT, "", f->sites - SITES_SHOWN);
 }
 
+static void show_cohort(const struct fkt_division *d)
+{
+    char hex[2 * sizeof d->seed + 1];
+    if (d->index == FKT_DIVISION_WHOLE)
+        ROW("cohorts", "the sum of %u cohorts, %u sites together; sites take part in the tasks of cohorts", d->number,
+            d->sites);
+    else
+        ROW("cohort",
+            "%u of %u, numbered from 0, with %u sites together: their releases are added up, and every key "
+            "below belongs here by the seed",
+            d->index, d->number, d->sites);
+    fkt_hex(hex, d->seed, sizeof d->seed);
+    ROW("", "seed %s: it must be public randomness of a time after the roster was fixed", hex);
+    fkt_hex(hex, d->roster_sha256, sizeof d->roster_sha256);
+    ROW("", "roster of all %s", hex);
+}
+
 static void show_server(const struct fkt_service *s, uint64_t now)
 {
     char when[FKT_UTC];
@@ -151,6 +168,7 @@ static fkt_status show(const struct fkt_task *t, uint64_t now)
         t->fit == FKT_FIT_CROP ? "" : ", made square by ", t->fit == FKT_FIT_CROP ? "" : fkt_fit_name(t->fit));
     show_parts(t);
     FKT_TRY(show_privacy(t));
+    if (t->division.number) show_cohort(&t->division);
     if (t->federation.sites) show_sites(t);
     if (t->service.address[0]) show_server(&t->service, now);
     show_signature(t);

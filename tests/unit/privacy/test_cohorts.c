@@ -132,9 +132,29 @@ static void drawn_totals_have_this_variance(void **state)
     CHECK_REL(squares / (RUNS * CROSS), variance, 6 * sqrt(2.0 / (RUNS * CROSS)));
 }
 
+/* oracle/cohorts.py, covered_by, with 30 digits. */
+static void colluding_sites_that_are_covered(void **state)
+{
+    const struct fkt_cohort few[] = {{21, 3, 3, 21}, {22, 3, 3, 22}, {17, 2, 2, 17}};
+    const struct fkt_cohort mixed[] = {{100, 1, 10, 100}, {150, 1, 15, 150}, {50, 1, 5, 50}};
+    const struct fkt_cohort none[] = {{100, 1, 10, 100}, {100, 1, 0, 100}};
+    struct fkt_cohort c[100];
+    (void)state;
+    for (int i = 0; i < 100; i++) c[i] = (struct fkt_cohort){1000, 100, 100, 1000};
+    CHECK(fkt_privacy_covered(100000, c, 100) == 4355);
+    for (int i = 0; i < 100; i++) c[i].corrupt = 20;
+    CHECK(fkt_privacy_covered(100000, c, 100) == 215);
+    CHECK(fkt_privacy_covered(60, few, 3) == 2 && fkt_privacy_covered(300, mixed, 3) == 5);
+    CHECK(fkt_privacy_covered(200, none, 2) == 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(equal_cohorts_cost_their_number), T(uneven_cohorts), T(the_floor_of_a_share),
-                                       T(what_is_refused), T(drawn_totals_have_this_variance)};
+    const struct CMUnitTest tests[] = {T(colluding_sites_that_are_covered),
+                                       T(equal_cohorts_cost_their_number),
+                                       T(uneven_cohorts),
+                                       T(the_floor_of_a_share),
+                                       T(what_is_refused),
+                                       T(drawn_totals_have_this_variance)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
