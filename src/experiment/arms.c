@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arms.c - what curves and tables of accuracy compare, and the numbers that they show.
  *
- * All arms use the networks that come with the program, so that they differ in mechanism and guide alone. The paper's
- * arm has its coordinates (clip), its mechanism and its adjacency; the networks, the quantisation and the exact noise are
- * ours. */
+ * All arms use the networks that come with the program, so that they differ in mechanism and guide alone. The
+ * paper's arm has its coordinates (clip), its mechanism and its adjacency; the networks, the quantisation and the
+ * exact noise are ours. */
 #include "experiment/list.h"
 
 const struct fkt_arm fkt_usual_arms[FKT_USUAL_ARMS] = {
@@ -20,10 +20,17 @@ const struct fkt_arm fkt_usual_arms[FKT_USUAL_ARMS] = {
 };
 
 const struct fkt_metric fkt_accuracy_metrics[FKT_ACCURACY_METRICS] = {
-    {"best_head", "best head", 100, 1},
-    {"nearest_mean", "nearest mean", 100, 1},
-    {"lda", "LDA", 100, 1},
-    {"qda", "QDA", 100, 1},
-    {"resnet18", "ResNet-18", 100, 1},
-    {"resnet8", "ResNet-8", 100, 1},
+    {"best_head", "best head", 100, 1, 0}, {NULL, NULL, 100, 1, FKT_HEAD_NEAREST_MEAN},
+    {NULL, NULL, 100, 1, FKT_HEAD_LDA},    {NULL, NULL, 100, 1, FKT_HEAD_QDA},
+    {"resnet18", "ResNet-18", 100, 1, 0},  {"resnet8", "ResNet-8", 100, 1, 0},
 };
+
+const char *fkt_metric_key(const struct fkt_metric *m)
+{
+    return m->key ? m->key : fkt_head_name((enum fkt_head_kind)m->head);
+}
+
+const char *fkt_metric_title(const struct fkt_metric *m)
+{
+    return m->title ? m->title : fkt_head_title((enum fkt_head_kind)m->head);
+}

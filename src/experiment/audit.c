@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.c - the experiment `audit`: the canary lower bound on epsilon of the mechanism that makes a release, with noise
- * in one place and in shares of sites (section 6 of the paper has a membership inference in its place).
+/* audit.c - the experiment `audit`: the canary lower bound on epsilon of the mechanism that makes a release, with
+ * noise in one place and in shares of sites (section 6 of the paper has a membership inference in its place).
  *
- * The work is that of audit/privacy_audit.c. Its noise comes from the operating system, as that of a release does, so
- * these cells do not repeat to the bit. */
+ * The work is that of audit/privacy_audit.c. Its noise comes from the operating system, as that of a release does,
+ * so these cells do not repeat to the bit. */
 #include "experiment/list.h"
 
 #include "audit/privacy_audit.h"
@@ -52,10 +52,10 @@ static const struct fkt_arm arms[] = {
     {.name = "distributed", .title = "noise shares of sites", .noise = FKT_NOISE_PLACE_DISTRIBUTED}};
 static const char *const panels[] = {"release"};
 static const struct fkt_position full[] = {{1, 0}, {3, 0}, {10, 0}}, quick[] = {{1, 0}};
-static const struct fkt_metric metrics[] = {{"epsilon_low", "epsilon at least", 1, 2},
-                                            {"epsilon_gdp_low", "epsilon at least, Gaussian noise", 1, 2},
-                                            {"mu_share", "largest mu measured / claimed", 1, 3},
-                                            {"broken", "claims contradicted", 1, 0}};
+static const struct fkt_metric metrics[] = {{"epsilon_low", "epsilon at least", 1, 2, 0},
+                                            {"epsilon_gdp_low", "epsilon at least, Gaussian noise", 1, 2, 0},
+                                            {"mu_share", "largest mu measured / claimed", 1, 3, 0},
+                                            {"broken", "claims contradicted", 1, 0, 0}};
 
 const struct fkt_experiment fkt_experiment_audit = {.name = "audit",
                                                     .title = "Lower bounds on epsilon by attack",

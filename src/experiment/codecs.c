@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codecs.c - the experiment `codecs`: codec, resolution and length of the vector, without and with guide (Table 5).
  *
- * The joint mechanism at epsilon 10 and 1. Rows with "top" keep so many principal directions of a public calibration, as
- * the paper's PCA rows do. A codec whose weights are not there is skipped with the reason. */
+ * The joint mechanism at epsilon 10 and 1. Rows with "top" keep so many principal directions of a public
+ * calibration, as the paper's PCA rows do. A codec whose weights are not there is skipped with the reason. */
 #include "experiment/list.h"
 
 static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)

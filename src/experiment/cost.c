@@ -2,10 +2,11 @@
 /* cost.c - the experiment `cost`: what a site's images cost, stage by stage (Table 2).
  *
  * 1,000 images (200 quick) of ten classes, the embedded ones: encoding (by the codec and, where there is one, by the
- * guide), moments with noise, Gaussians and as many samples, decoding. Best of three passes by the clock, on all threads
- * of the run or on the card. The upload is what a site of 20 really sends in a round of secure aggregation, messages of
- * the protocol included; memory is the peak of the process during the passes (Linux counts it in pages that are
- * resident). Images are in memory before and after. `fedkt bench cost` has the same stages beside their bounds. */
+ * guide), moments with noise, Gaussians and as many samples, decoding. Best of three passes by the clock, on all
+ * threads of the run or on the card. The upload is what a site of 20 really sends in a round of secure aggregation,
+ * messages of the protocol included; memory is the peak of the process during the passes (Linux counts it in pages
+ * that are resident). Images are in memory before and after. `fedkt bench cost` has the same stages beside their
+ * bounds. */
 #include "experiment/lab.h"
 #include "experiment/list.h"
 
@@ -185,9 +186,12 @@ static const struct fkt_arm more[] = {
     {.name = "dcae-64", .title = "DC-AE f32c32, 64 px, d=128", .codec = "dc-ae-f32c32-in", .size = 64, .noise = -1}};
 static const char *const panels[] = {"ten-classes"};
 static const struct fkt_position full[] = {{IMAGES, "1000 images"}}, quick[] = {{QUICK_IMAGES, "200 images"}};
-static const struct fkt_metric metrics[] = {
-    {"total", "total, s", 1, 3},   {"encode", "encode, s", 1, 3},   {"statistics", "statistics and samples, s", 1, 3},
-    {"decode", "decode, s", 1, 3}, {"upload", "upload, KiB", 1, 1}, {"memory", "peak memory, MiB", 1, 0}};
+static const struct fkt_metric metrics[] = {{"total", "total, s", 1, 3, 0},
+                                            {"encode", "encode, s", 1, 3, 0},
+                                            {"statistics", "statistics and samples, s", 1, 3, 0},
+                                            {"decode", "decode, s", 1, 3, 0},
+                                            {"upload", "upload, KiB", 1, 1, 0},
+                                            {"memory", "peak memory, MiB", 1, 0, 0}};
 
 const struct fkt_experiment fkt_experiment_cost = {.name = "cost",
                                                    .title = "What a site's images cost",

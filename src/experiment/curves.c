@@ -89,7 +89,7 @@ static const struct fkt_position epsilon_full[] = {{10, 0}, {0.1, 0}, {0.3, 0}, 
                                  samples_full[] = {{100, 0}, {200, 0}, {500, 0}, {1000, 0}, {2000, 0}},
                                  samples_quick[] = {{10, 0}, {40, 0}};
 static const struct fkt_metric network_first[] = {
-    {"resnet18", "ResNet-18", 100, 1}, {"resnet8", "ResNet-8", 100, 1}, {"best_head", "best head", 100, 1}};
+    {"resnet18", "ResNet-18", 100, 1, 0}, {"resnet8", "ResNet-8", 100, 1, 0}, {"best_head", "best head", 100, 1, 0}};
 
 #define CURVE                                                                                                          \
     .y_title = "accuracy, %", .plotted = 1, .arm = fkt_usual_arms, .n_arms = FKT_USUAL_ARMS, .sets = sets,             \

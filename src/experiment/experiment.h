@@ -4,7 +4,7 @@
  *   experiment     a table in one file: positions on an axis, arms, panels, and what one cell computes
  *   cell           (experiment, panel, arm, position, seed) -> points, a JSON file of its own (store.c)
  *   lab            what cells share: image sets, networks, kept encodings (lab.c)
- *   summary        all points of a folder, averaged over seeds (summary.c); tables, plots and the report are made of it
+ *   summary        all points of a folder, averaged over seeds (summary.h); tables, plots and the report are made of it
  *
  * To add an experiment: a file with a `const struct fkt_experiment`, and its name in the list of experiments.c. All
  * randomness of a cell comes from its seed, noise included: the results are measurements, and NOT private. */
@@ -41,10 +41,14 @@ struct fkt_arm {
 
 /* A number of a point that tables and plots show. The first one of an experiment is plotted. */
 struct fkt_metric {
-    const char *key, *title;
-    double scale; /* 100: a share, shown in percent */
+    const char *key, *title; /* NULL: those of `head` */
+    double scale;            /* 100: a share, shown in percent */
     int digits;
+    int head; /* enum fkt_head_kind */
 };
+
+const char *fkt_metric_key(const struct fkt_metric *m);
+const char *fkt_metric_title(const struct fkt_metric *m);
 
 struct fkt_lab;
 struct fkt_cell;
@@ -110,8 +114,8 @@ struct fkt_cell {
 /* plan.c: all cells in order; gives *out, freed with fkt_free. FKT_E_ARG without data where there must be some. */
 FKT_MUST_USE fkt_status fkt_experiment_cells(const struct fkt_experiment_options *o, struct fkt_cell **out, size_t *n);
 
-/* Is it a word of letters, digits, '.', '-' and '_' that does not begin with a dot? room (may be NULL, 96 bytes): the word
- * with a dash for every other character. */
+/* Is it a word of letters, digits, '.', '-' and '_' that does not begin with a dot? room (may be NULL): the word with
+ * a dash for every other character. */
 int fkt_experiment_plain(const char *word, char room[96]);
 
 /* ---- the lab ---- */
@@ -171,8 +175,8 @@ FKT_MUST_USE fkt_status fkt_store_put(const char *folder, const struct fkt_cell 
  * FKT_E_FORMAT. */
 FKT_MUST_USE fkt_status fkt_store_read(const char *folder, json_t **out);
 
-/* run.c: runs what is missing. A cell that fails is skipped: its key and the reason go to skipped.json and *skipped (an
- * array, given); a stop, or no memory, ends the run. rank, ranks: only cells i with i mod ranks = rank. */
+/* run.c: runs what is missing. A cell that fails is skipped: its key and the reason go to skipped.json and *skipped
+ * (an array, given); a stop, or no memory, ends the run. rank, ranks: only cells i with i mod ranks = rank. */
 struct fkt_experiment_run {
     const struct fkt_experiment_options *options;
     const char *folder, *encodings;
@@ -182,45 +186,7 @@ struct fkt_experiment_run {
     void *ctx;
 };
 FKT_MUST_USE fkt_status fkt_experiment_run(const struct fkt_experiment_run *run, json_t **skipped);
-
-/* ---- summary ---- */
-
-struct fkt_summary_value {
-    size_t n; /* seeds; 0: none */
-    double mean, deviation;
-};
-struct fkt_summary_row { /* one panel, arm and position of an experiment */
-    const struct fkt_experiment *experiment;
-    char panel[64], arm[96], arm_name[48], at[48], reference[48]; /* reference "": at a position */
-    double x;
-    size_t order;                    /* of the panel, then of the arm */
-    struct fkt_summary_value *value; /* (n_metrics) */
-    char moments[65];                /* hash of the exact moments: "" none, "differ" where cells disagree */
-};
-struct fkt_summary {
-    struct fkt_summary_row *row; /* by experiment, panel, arm, x; references last */
-    size_t n, cap;
-    char machine[160], version[32]; /* of the cells; "several" */
-    char seeds[96];
-    int quick;
-};
-FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
-void fkt_summary_clear(struct fkt_summary *s);
-/* The columns of an experiment's table: labels of its positions in order, at most cap; then there may be references. */
-size_t fkt_summary_positions(const struct fkt_summary *s, const struct fkt_experiment *e, struct fkt_position *out,
-                             char (*label)[48], size_t cap);
-const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, const struct fkt_experiment *e,
-                                               const char *panel, const char *arm, const char *at,
-                                               const char *reference);
-
-/* tables.c */
-struct fkt_text;
-void fkt_table_csv(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e);
-FKT_MUST_USE fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct fkt_experiment *e);
-void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
-                        const json_t *paper);
-void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struct fkt_metric *m); /* "81.2 ± 0.3" */
-/* Do all cells of each arm and panel have the same exact moments? 1, 0, or -1: there are none. */
-int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e);
+/* On rank 0, once all ranks have run: adds what the others have skipped. */
+FKT_MUST_USE fkt_status fkt_experiment_gather(const struct fkt_experiment_run *run, json_t *skipped);
 
 #endif

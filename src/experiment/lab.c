@@ -74,7 +74,7 @@ static void fill_spec(struct fkt_lab *lab, const struct fkt_lab_run *run, const 
     spec->test = set->test;
     spec->holdout = set->holdout;
     spec->task = (struct fkt_task_choices){
-        .name = "fedkt experiment",
+        .name = "an experiment",
         .privacy = {.delta = FKT_EXPERIMENT_DELTA, .adjacency = a->adjacency, .mechanism = a->mechanism},
         .accept_weak = 1};
     spec->epsilon = run->epsilon;

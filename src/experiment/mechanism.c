@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mechanism.c - the experiment `mechanism`: how much noise each mechanism adds, and what is left of a covariance.
  *
- * Four classes of records are drawn from known Gaussians inside the unit ball (64 numbers, variances that fall as 1/i,
- * clip coordinates, as the paper has them), their exact moments get noise, and an estimator gives covariances back. The
- * error is relative, in Frobenius norm, against the covariance of the same records without noise, and averaged over the
- * classes. No image is needed.
+ * Four classes of records are drawn from known Gaussians inside the unit ball (64 numbers, variances that fall as
+ * 1/i, clip coordinates, as the paper has them), their exact moments get noise, and an estimator gives covariances
+ * back. The error is relative, in Frobenius norm, against the covariance of the same records without noise, and
+ * averaged over the classes. No image is needed.
  *
- * Mechanisms: the paper's (epsilon/2 and delta/2 for each of two Gaussian mechanisms, sensitivities 2R and 2R^2); that
- * of the authors' program, which takes R and R^2 as sensitivities while counts are exact, so half the noise, and an
- * eigenvalue floor of 1e-4: its row says what that really costs under the paper's own adjacency; and ours, joint, under
- * the paper's adjacency and under add-remove, with each estimator. Noise is that of the library, from the cell's seed;
- * the authors' is drawn with half the paper's sigmas here, since the library does not take a sigma from outside. */
+ * Mechanisms: the paper's (epsilon/2 and delta/2 for each of two Gaussian mechanisms, sensitivities 2R and 2R^2);
+ * that of the authors' program, which takes R and R^2 as sensitivities while counts are exact, so half the noise,
+ * and an eigenvalue floor of 1e-4: its row says what that really costs under the paper's own adjacency; and ours,
+ * joint, under the paper's adjacency and under add-remove, with each estimator. Noise is that of the library, from
+ * the cell's seed; the authors' is drawn with half the paper's sigmas here, since the library does not take a sigma
+ * from outside. */
 #include "experiment/list.h"
 
 #include "base/alloc.h"
@@ -201,11 +202,11 @@ static const struct fkt_arm arms[] = {
 static const struct fkt_position full[] = {{0.1, 0}, {0.3, 0}, {1, 0}, {2, 0}, {5, 0}, {10, 0}, {20, 0}},
                                  quick[] = {{0.3, 0}, {1, 0}, {10, 0}};
 static const char *const panels[] = {"200-records", "2000-records", "20000-records"};
-static const struct fkt_metric metrics[] = {{"covariance_error", "error of the covariance", 1, 3},
-                                            {"mean_error", "error of the mean", 1, 3},
-                                            {"sigma_sum", "noise of the sum, in R", 1, 3},
-                                            {"sigma_moment", "noise of the second moment, in R^2", 1, 3},
-                                            {"epsilon_replace", "epsilon really spent under replace", 1, 2}};
+static const struct fkt_metric metrics[] = {{"covariance_error", "error of the covariance", 1, 3, 0},
+                                            {"mean_error", "error of the mean", 1, 3, 0},
+                                            {"sigma_sum", "noise of the sum, in R", 1, 3, 0},
+                                            {"sigma_moment", "noise of the second moment, in R^2", 1, 3, 0},
+                                            {"epsilon_replace", "epsilon really spent under replace", 1, 2, 0}};
 
 const struct fkt_experiment fkt_experiment_mechanism = {
     .name = "mechanism",

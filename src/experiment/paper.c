@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paper.c - what the paper has published: tables and the numbers that its text states of Figure 3, from paper.json, which
- * the build puts into the library. Facts with their table numbers; nothing here was measured by us. */
+/* paper.c - what the paper has published: tables and the numbers that its text states of Figure 3, from paper.json,
+ * which the build puts into the library. Facts with their table numbers; nothing here was measured by us. */
 #include "experiment/experiment.h"
 
 extern const unsigned char fkt_paper_bytes[]; /* NUL-terminated */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - which cells a run has: every experiment, panel, arm, position and seed, in that order. The order and the keys
- * depend on the options alone, so that a run that goes on finds the cells of the first one. */
+/* plan.c - which cells a run has: every experiment, panel, arm, position and seed, in that order. The order and the
+ * keys depend on the options alone, so that a run that goes on finds the cells of the first one. */
 #include "experiment/list.h"
 
 #include "base/alloc.h"

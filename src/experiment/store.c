@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the folder of a run: plan.json says what was asked for, cells/KEY.json has the points of one cell.
  *
- * Files appear whole or not at all (base/file.c), so a run that is killed loses the cell that it was working on and no
- * other. Cells hold neither times nor dates (those of experiments that measure time do, among their points): a run that
- * goes on writes the bytes that an undisturbed one writes. */
+ * Files appear whole or not at all (base/file.c), so a run that is killed loses the cell that it was working on and
+ * no other. Cells hold neither times nor dates (those of experiments that measure time do, among their points): a
+ * run that goes on writes the bytes that an undisturbed one writes. */
 #include "experiment/experiment.h"
 
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
  *
  * Cells come from files and are hostile: unknown experiments, numbers that are no numbers and names that are too long
  * are left out or cut. Mean and sample standard deviation; one seed has a deviation of 0 and says n = 1. */
-#include "experiment/experiment.h"
+#include "experiment/summary.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -85,7 +85,7 @@ static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *
     fkt_status st;
     FKT_TRY(row_of(s, e, cell, point, &r));
     for (size_t m = 0; m < e->n_metrics; m++) {
-        const json_t *v = json_object_get(values, e->metric[m].key);
+        const json_t *v = json_object_get(values, fkt_metric_key(&e->metric[m]));
         if (json_is_number(v) && isfinite(json_number_value(v))) add_value(&r->value[m], json_number_value(v));
     }
     if (*moments && !r->moments[0]) fkt_text_cut(r->moments, sizeof r->moments, moments);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables.c - the summary of an experiment as CSV (a line for each number), as JSON, and as a Markdown table whose
  * columns are positions, with the paper's published figures below. */
-#include "experiment/experiment.h"
+#include "experiment/summary.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -48,7 +48,7 @@ void fkt_table_csv(struct fkt_text *t, const struct fkt_summary *s, const struct
             csv_field(t, r->arm);
             csv_field(t, r->at);
             csv_field(t, r->reference);
-            csv_field(t, e->metric[m].key);
+            csv_field(t, fkt_metric_key(&e->metric[m]));
             fkt_double_text(number, v->mean);
             fkt_text_addf(t, "%zu,%s,", v->n, number);
             fkt_double_text(number, v->deviation);
@@ -62,7 +62,7 @@ static json_t *values_json(const struct fkt_summary_row *r)
     json_t *j = json_object();
     for (size_t m = 0; m < r->experiment->n_metrics; m++)
         if (r->value[m].n)
-            json_object_set_new(j, r->experiment->metric[m].key,
+            json_object_set_new(j, fkt_metric_key(&r->experiment->metric[m]),
                                 json_pack("{s:I s:f s:f}", "seeds", (json_int_t)r->value[m].n, "mean", r->value[m].mean,
                                           "deviation", r->value[m].deviation));
     return j;
@@ -104,7 +104,7 @@ static void markdown_row(struct fkt_text *t, const struct fkt_summary *s, const 
     const struct fkt_experiment *e = first->experiment;
     const struct fkt_summary_row *r;
     char value[32];
-    fkt_text_addf(t, "| %s | %s | %s |", panel, first->arm, e->metric[m].title);
+    fkt_text_addf(t, "| %s | %s | %s |", panel, first->arm, fkt_metric_title(&e->metric[m]));
     for (size_t c = 0; c < n; c++) {
         r = fkt_summary_find(s, e, first->panel, first->arm_name, label[c], NULL);
         if (r) fkt_value_text(value, &r->value[m], &e->metric[m]);

@@ -133,12 +133,12 @@ static const struct cli_command commands[] = {
      cli_audit},
     {"experiment", "tables and figures of the paper, ours and its own mechanism side by side",
      "NAME... --data DIR --out FOLDER [--quick] [--seeds S,S] | --list | report FOLDER...",
-     "Each experiment is a list of cells (set, arm, position, seed); each cell is a file, so a run that is stopped or\n"
-     "killed loses the one it was working on, and --resume goes on to the same bytes. From the cells come tables (CSV,\n"
-     "JSON), plots (SVG) and report.html with the paper's published figures beside ours. A cell whose data or weights\n"
-     "are missing is named and skipped, and the others go on. Exit 0: all cells are there; 3: some were skipped. report\n"
-     "makes the tables again from folders; --fill puts them into a Markdown file. All randomness comes from --seeds,\n"
-     "noise included: nothing of it is private.\n"
+     "Each experiment is a list of cells (set, arm, position, seed); each cell is a file, so a run that is stopped\n"
+     "or killed loses the one it was working on, and --resume goes on to the same bytes. From the cells come tables\n"
+     "(CSV, JSON), plots (SVG) and report.html with the paper's published figures beside ours. A cell whose data or\n"
+     "weights are missing is named and skipped, and the others go on. Exit 0: all cells are there; 3: some were\n"
+     "skipped. report makes the tables again from folders; --fill puts them into a Markdown file. All randomness\n"
+     "comes from --seeds, noise included: nothing of it is private.\n"
      "Example: fedkt experiment epsilon --quick --out try/\n"
      "Example: fedkt experiment osfl-20 --data sets/ --seeds 0,1,2 --out osfl/",
      cli_experiment},

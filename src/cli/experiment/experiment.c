@@ -155,7 +155,6 @@ static void say_cell(void *ctx, const struct fkt_cell *c, const char *why)
     struct job *j = ctx;
     cli_progress_end(&j->work);
     cli_progress_end(&j->cells);
-    j->skipped += why != NULL;
     if (cli_log_jsonl()) cli_event("cell", json_pack("{s:s s:s*}", "cell", c->key, "skipped", why));
     else if (why || !j->asked->run.quiet) {
         char line[1024];
@@ -236,6 +235,8 @@ static fkt_status run(const void *ctx)
     if (st == FKT_E_STOPPED) st = fkt_hint(st, "finished cells are kept: the same command with --resume goes on");
     FKT_TRY(fkt_ranks_agree(cli_ranks(), st));
     if (!cli_first_rank()) goto out;
+    FKT_TRY(fkt_experiment_gather(&r, skipped));
+    j->skipped = json_array_size(skipped);
     FKT_TRY(make_report(a->out, skipped, a->fill));
     FKT_TRY(print_result(j, skipped));
 out:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.c - report.html of an experiment's folder: one self-contained page with plots, tables, and the paper's published
- * figures beside ours. It has no script and fetches nothing; its bytes depend on the cells alone. Style and escaping are
- * those of the report of `simulate`. */
+/* page.c - report.html of an experiment's folder: one self-contained page with plots, tables, and the paper's
+ * published figures beside ours. It has no script and fetches nothing; its bytes depend on the cells alone. Style
+ * and escaping are those of the report of `simulate`. */
 #include "cli/experiment/page.h"
 
 #include "cli/experiment/plot.h"
@@ -121,7 +121,7 @@ static void arm_rows(struct fkt_text *t, const struct fkt_summary *s, const stru
         fkt_text_addf(t, "<tr%s><td>", first ? " class=\"first\"" : "");
         if (first) fkt_html_text(t, r->arm);
         first = 0;
-        fkt_text_addf(t, "</td><td>%s</td>", e->metric[m].title);
+        fkt_text_addf(t, "</td><td>%s</td>", fkt_metric_title(&e->metric[m]));
         for (size_t i = 0; i < c->n; i++)
             value_cell(t, fkt_summary_find(s, e, r->panel, r->arm_name, c->label[i], NULL), m);
         if (c->references) value_cell(t, fkt_summary_find(s, e, r->panel, r->arm_name, "", ""), m);

@@ -3,7 +3,7 @@
 #ifndef FKT_CLI_EXPERIMENT_PAGE_H
 #define FKT_CLI_EXPERIMENT_PAGE_H
 
-#include "experiment/experiment.h"
+#include "experiment/summary.h"
 
 struct fkt_page {
     const struct fkt_summary *summary;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plot.c - lines with markers and error bars as SVG: one panel of an experiment, a line for each arm.
  *
- * The view box is narrow, so that the text can be read on a telephone's width too; colours come from the page's style
- * (report_html.c), and a plot in a file of its own carries them along. A logarithmic axis has ticks at 1, 2 and 5 times
- * powers of ten where there is room. Bars are one standard deviation over seeds. References without a position are
- * dashed lines across. Numbers that are not finite are not drawn. */
+ * The view box is narrow, so that the text can be read on a telephone's width too; colours come from the page's
+ * style (report_html.c), and a plot in a file of its own carries them along. A logarithmic axis has ticks at 1, 2
+ * and 5 times powers of ten where there is room. Bars are one standard deviation over seeds. References without a
+ * position are dashed lines across. Numbers that are not finite are not drawn. */
 #include "cli/experiment/plot.h"
 
 #include "cli/simulate/report_html.h"
@@ -249,7 +249,7 @@ static void titles(struct fkt_text *t, const struct picture *p)
                   "</text>\n<text class=\"strong\" font-size=\"13\" text-anchor=\"middle\" "
                   "transform=\"translate(12 %d) rotate(-90)\">",
                   (TOP + HEIGHT - BOTTOM) / 2);
-    fkt_html_text(t, p->e->metric[p->metric].title);
+    fkt_html_text(t, fkt_metric_title(&p->e->metric[p->metric]));
     fkt_text_add(t, p->e->metric[p->metric].scale == 100 ? ", %</text>\n" : "</text>\n");
 }
 

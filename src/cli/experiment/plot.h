@@ -4,7 +4,7 @@
 #define FKT_CLI_EXPERIMENT_PLOT_H
 
 #include "base/text.h"
-#include "experiment/experiment.h"
+#include "experiment/summary.h"
 
 /* The metric that is plotted: the first that any row of the panel has. */
 size_t fkt_plot_metric(const struct fkt_summary *s, const struct fkt_experiment *e, const char *panel);
