@@ -34,9 +34,9 @@ static const struct fkt_arm arms[] = {
      GUIDE,
      .size = 32,
      .noise = -1},
-    {.name = "ae-64", .title = "fedkt-ae, 64 px, d=256", .codec = "fedkt-ae", .size = 64, .noise = -1},
+    {.name = "ae-64", .title = "fedkt-ae, 64 px, d=64", .codec = "fedkt-ae", .size = 64, .noise = -1},
     {.name = "ae-64-guide",
-     .title = "fedkt-ae, 64 px, d=256, guide",
+     .title = "fedkt-ae, 64 px, d=64, guide",
      .codec = "fedkt-ae",
      GUIDE,
      .size = 64,
@@ -45,11 +45,11 @@ static const struct fkt_arm arms[] = {
 };
 /* Those that need a public set or fetched weights: not in quick runs. */
 static const struct fkt_arm more[] = {
-    {.name = "ae-64-top64",
-     .title = "fedkt-ae, 64 px, top 64",
+    {.name = "ae-64-top256",
+     .title = "fedkt-ae, 64 px, top 256",
      .codec = "fedkt-ae",
      .size = 64,
-     .top = 64,
+     .top = 256,
      .noise = -1},
     {.name = "ae-64-top128",
      .title = "fedkt-ae, 64 px, top 128",

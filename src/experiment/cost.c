@@ -99,10 +99,12 @@ out:
 }
 
 /* A federation of 20 over the same images: the upload, and the time of moments, release and samples. */
-static fkt_status federation(struct fkt_lab *lab, const struct fkt_cell *c, struct fkt_sweep_spec *spec,
-                             const struct fkt_lab_set *set, size_t n, json_t *values)
+static fkt_status federation(struct fkt_lab *lab, const struct fkt_cell *c, const struct fkt_lab_set *set, size_t n,
+                             json_t *values)
 {
     static const double epsilon = 10;
+    struct fkt_calibration calibration[FKT_PARTS_MAX] = {{0}};
+    struct fkt_sweep_spec room, *spec = &room;
     struct fkt_sweep *sweep = NULL;
     struct fkt_sweep_seconds s;
     double *w = NULL, start;
@@ -119,6 +121,7 @@ static fkt_status federation(struct fkt_lab *lab, const struct fkt_cell *c, stru
     spec->encodings = lab->encodings;
     spec->threads = lab->options.threads;
     spec->progress = lab->options.progress;
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) spec->calibration[p] = &calibration[p];
     FKT_TRY(fkt_lab_parts(lab, c->arm, c->arm->size, spec));
     FKT_TRY(fkt_sweep_new(&sweep, spec));
     FKT_TRY(fkt_sweep_run(sweep));
@@ -134,28 +137,26 @@ static fkt_status federation(struct fkt_lab *lab, const struct fkt_cell *c, stru
 out:
     fkt_sweep_free(sweep);
     fkt_free(w);
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&calibration[p]);
     return st;
 }
 
 static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
     const size_t n = lab->options.quick ? QUICK_IMAGES : IMAGES;
-    struct fkt_calibration calibration[2][FKT_PARTS_MAX] = {{{0}}};
-    struct fkt_sweep_spec parts = {0}, spec = {0};
+    struct fkt_calibration calibration[FKT_PARTS_MAX] = {{0}};
+    struct fkt_sweep_spec parts = {0};
     struct fkt_lab_set set;
     json_t *values = json_object();
     double encode, decode, statistics;
     fkt_status st;
     FKT_TRY(fkt_lab_set(lab, "demo", &set));
-    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) {
-        parts.calibration[p] = &calibration[0][p];
-        spec.calibration[p] = &calibration[1][p];
-    }
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) parts.calibration[p] = &calibration[p];
     (void)peak_megabytes(1);
     FKT_TRY(fkt_lab_parts(lab, c->arm, c->arm->size, &parts));
     FKT_TRY(networks(lab, &parts, &set, n, &encode, &decode));
     json_object_set_new(values, "memory", json_real(peak_megabytes(0)));
-    FKT_TRY(federation(lab, c, &spec, &set, n, values));
+    FKT_TRY(federation(lab, c, &set, n, values));
     statistics = json_real_value(json_object_get(values, "statistics"));
     json_object_set_new(values, "encode", json_real(encode));
     json_object_set_new(values, "decode", json_real(decode));
@@ -165,7 +166,7 @@ out:
     json_decref(values);
     for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) {
         fkt_codec_free(parts.codec[p]);
-        for (int i = 0; i < 2; i++) fkt_calibration_clear(&calibration[i][p]);
+        fkt_calibration_clear(&calibration[p]);
     }
     return st;
 }
@@ -180,7 +181,7 @@ static const struct fkt_arm arms[] = {
      .guide = "fedkt-guide",
      .size = 32,
      .noise = -1},
-    {.name = "ae-64", .title = "fedkt-ae, 64 px, d=256", .codec = "fedkt-ae", .size = 64, .noise = -1}};
+    {.name = "ae-64", .title = "fedkt-ae, 64 px, d=64", .codec = "fedkt-ae", .size = 64, .noise = -1}};
 static const struct fkt_arm more[] = {
     {.name = "taesd-32", .title = "TAESD, 32 px, d=64", .codec = "taesd", .size = 32, .noise = -1},
     {.name = "dcae-64", .title = "DC-AE f32c32, 64 px, d=128", .codec = "dc-ae-f32c32-in", .size = 64, .noise = -1}};

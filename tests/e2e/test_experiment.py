@@ -88,6 +88,8 @@ class Experiment(binary.Case):
         self.assertEqual({len(h) for h in hashes.values()}, {1})
         self.assertEqual(len({h for found in hashes.values() for h in found}), 3)  # the arms have different ones
         rounds = [json.loads(p.read_text()) for p in (self.folder / run / "cells").iterdir()]
+        for cell in rounds:
+            self.fits("cell", cell)
         self.assertTrue(all(c["points"][0]["facts"]["protocol"] == "fedkt.secagg/1" for c in rounds))
 
     def test_killed_runs_go_on_to_the_same_bytes(self):
