@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit.c - the experiment `audit`: the canary lower bound on epsilon of the mechanism that makes a release, with
- * noise in one place and in shares of sites (section 6 of the paper has a membership inference in its place).
+ * noise in one place and in shares of sites (the paper has none).
  *
  * The work is that of audit/privacy_audit.c. Its noise comes from the operating system, as that of a release does,
  * so these cells do not repeat to the bit. */
@@ -59,7 +59,7 @@ static const struct fkt_metric metrics[] = {{"epsilon_low", "epsilon at least", 
 
 const struct fkt_experiment fkt_experiment_audit = {.name = "audit",
                                                     .title = "Lower bounds on epsilon by attack",
-                                                    .paper = "section 6, Figure 3 (f) in its place",
+                                                    .paper = "none: the paper has no audit",
                                                     .about =
                                                         "canary lower bound of the release, central and distributed",
                                                     .time = "30 s quick on two cores",

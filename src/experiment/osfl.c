@@ -2,9 +2,9 @@
 /* osfl.c - the one-shot tables: 20 and 100 sites under three partitions (Tables 1 and 7), and up to 1000 (Table 6).
  *
  * Epsilon 10, delta 1e-5, secure aggregation with all its messages. The exact moments do not depend on the partition
- * or on the number of sites: every cell has their hash, and the report compares hashes, not accuracies. The noise of
- * an arm is drawn from the cell's seed, so accuracies differ by it. The paper's baselines (FedSD2C, DENSE,
- * CoBoosting, FedD3, FedCVAE) are not implemented here: their published figures stand beside ours. */
+ * or on the number of sites: every cell has their hash, and the report compares hashes, not accuracies. With one
+ * seed the noise is the same too. The paper's baselines (FedSD2C, DENSE, CoBoosting, FedD3, FedCVAE) are not
+ * implemented here: their published figures stand beside ours. */
 #include "experiment/list.h"
 
 #include <stdio.h>

@@ -196,6 +196,15 @@ const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, cons
     return NULL;
 }
 
+size_t fkt_summary_seeds(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t m = 0; s->row[i].experiment == e && m < e->n_metrics; m++)
+            if (s->row[i].value[m].n > most) most = s->row[i].value[m].n;
+    return most;
+}
+
 /* Rows of one panel and arm stand side by side. */
 int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e)
 {

@@ -124,6 +124,21 @@ class Experiment(binary.Case):
         self.assertEqual(made, {f"epsilon.demo.{a}.0.json" for a in arms})
         self.assertIn("skipped", Page(self.bytes("run/report.html").decode()).sections)
 
+    def test_membership_is_found_without_noise_and_within_the_promise_with_it(self):
+        """24,000 decisions of an arm, half of them members: limits are six standard errors above the promise."""
+        self.fedkt("experiment mia --quick --out run")
+        rows = json.loads(self.bytes("run/tables/mia.json"))["rows"]
+        value = lambda row, key: row["values"][key]["mean"]
+        control = [row for row in rows if row["arm"] == "control"]
+        self.assertGreater(value(control[0], "auc"), 0.9)
+        self.assertGreater(value(control[0], "tpr"), 0.1)  # at a false positive rate of 0.001
+        bounded = [row for row in rows if "bound" in row["values"]]
+        self.assertEqual({row["arm"] for row in bounded}, {"joint-10", "joint-1"})
+        for row in bounded:
+            bound = value(row, "bound")
+            self.assertLess(value(row, "tpr"), bound + 6 * (bound * (1 - bound) / 12000) ** 0.5 + 1e-9, row)
+        self.assertLess(bounded[-7]["values"]["auc"]["mean"], 0.6)
+
     def test_tables_go_into_marked_blocks(self):
         self.fedkt("experiment mechanism --quick --out run")
         shutil.rmtree(self.folder / "run/tables")

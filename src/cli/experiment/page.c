@@ -209,7 +209,7 @@ static void section(struct fkt_text *t, const struct fkt_page *p, const struct f
     fkt_html_text(t, e->name);
     fkt_text_add(t, "</code>: ");
     fkt_html_text(t, e->about);
-    fkt_text_add(t, ". Paper: ");
+    fkt_text_addf(t, "; seeds of a value: %zu. Paper: ", fkt_summary_seeds(p->summary, e));
     fkt_html_text(t, e->paper);
     fkt_text_add(t, e->measures_time ? ". These figures do not repeat to the bit: they hold times, or noise of the "
                                        "operating system.</p>\n"
@@ -372,6 +372,7 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
 {
     char first[96], last[96];
     const char *from, *to;
+    size_t seeds;
     snprintf(first, sizeof first, "<!-- experiment:%s -->\n", e->name);
     snprintf(last, sizeof last, "<!-- /experiment:%s -->", e->name);
     from = strstr(text, first);
@@ -380,8 +381,9 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     if (!to) return fkt_text_add(out, text), FKT_OK;
     from += strlen(first);
     fkt_text_addn(out, text, (size_t)(from - text));
-    fkt_text_addf(out, "\nfedkt %s; %s; seeds %s%s.\n\n", p->summary->version, p->summary->machine, p->summary->seeds,
-                  p->summary->quick ? "; QUICK" : "");
+    seeds = fkt_summary_seeds(p->summary, e);
+    fkt_text_addf(out, "\nfedkt %s; %s; %zu seed%s%s.\n\n", p->summary->version, p->summary->machine, seeds,
+                  seeds == 1 ? "" : "s", p->summary->quick ? "; QUICK" : "");
     fkt_table_markdown(out, p->summary, e, p->paper);
     if (e->invariant && fkt_summary_invariant(p->summary, e) == 1)
         fkt_text_add(out, "\nThe exact moments of each arm and set are the same in all cells (SHA-256).\n");
