@@ -46,7 +46,6 @@ out:
     return st;
 }
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 static const struct fkt_arm arms[] = {
     {.name = "central", .title = "noise in one place", .noise = FKT_NOISE_PLACE_CENTRAL},
     {.name = "distributed", .title = "noise shares of sites", .noise = FKT_NOISE_PLACE_DISTRIBUTED}};
@@ -66,15 +65,15 @@ const struct fkt_experiment fkt_experiment_audit = {.name = "audit",
                                                     .x_title = "epsilon claimed",
                                                     .y_title = "epsilon at least",
                                                     .x = full,
-                                                    .n_x = COUNT(full),
+                                                    .n_x = FKT_COUNT(full),
                                                     .x_quick = quick,
-                                                    .n_quick = COUNT(quick),
+                                                    .n_quick = FKT_COUNT(quick),
                                                     .apart = 1,
                                                     .arm = arms,
-                                                    .n_arms = COUNT(arms),
+                                                    .n_arms = FKT_COUNT(arms),
                                                     .panel = panels,
-                                                    .n_panels = COUNT(panels),
+                                                    .n_panels = FKT_COUNT(panels),
                                                     .metric = metrics,
-                                                    .n_metrics = COUNT(metrics),
+                                                    .n_metrics = FKT_COUNT(metrics),
                                                     .measures_time = 1,
                                                     .run = run};

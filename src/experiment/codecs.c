@@ -16,12 +16,12 @@ static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *poi
                             .partition = "dirichlet:0.1",
                             .participation = 1,
                             .seed = c->seed,
+                            .reference = 1,
                             .train = !fkt_lab_options(lab)->quick};
     for (size_t i = 0; i < c->n_x; i++) epsilon[i] = c->x[i].x;
     return fkt_lab_sweep(lab, &r, c->x, points);
 }
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 #define GUIDE .guide = "fedkt-guide"
 static const struct fkt_arm arms[] = {
     {.name = "dct-16", .title = "DCT, 32 px, d=16", .codec = "dct", .size = 32, .dim = 16, .noise = -1},
@@ -72,15 +72,15 @@ const struct fkt_experiment fkt_experiment_codecs = {.name = "codecs",
                                                      .x_title = "epsilon",
                                                      .y_title = "accuracy, %",
                                                      .arm = arms,
-                                                     .n_arms = COUNT(arms),
+                                                     .n_arms = FKT_COUNT(arms),
                                                      .arm_more = more,
-                                                     .n_more = COUNT(more),
+                                                     .n_more = FKT_COUNT(more),
                                                      .sets = sets,
-                                                     .n_sets = COUNT(sets),
+                                                     .n_sets = FKT_COUNT(sets),
                                                      .x = epsilons,
-                                                     .n_x = COUNT(epsilons),
+                                                     .n_x = FKT_COUNT(epsilons),
                                                      .x_quick = epsilons,
-                                                     .n_quick = COUNT(epsilons),
+                                                     .n_quick = FKT_COUNT(epsilons),
                                                      .metric = fkt_accuracy_metrics,
                                                      .n_metrics = FKT_ACCURACY_METRICS,
                                                      .run = run};

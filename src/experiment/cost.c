@@ -171,7 +171,6 @@ out:
     return st;
 }
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 static const struct fkt_arm arms[] = {
     {.name = "dct-32", .title = "DCT, 32 px, d=64", .codec = "dct", .size = 32, .dim = 64, .noise = -1},
     {.name = "ae-32", .title = "fedkt-ae, 32 px, d=64", .codec = "fedkt-ae", .size = 32, .noise = -1},
@@ -202,17 +201,17 @@ const struct fkt_experiment fkt_experiment_cost = {.name = "cost",
                                                    .x_title = "images",
                                                    .y_title = "s",
                                                    .x = full,
-                                                   .n_x = COUNT(full),
+                                                   .n_x = FKT_COUNT(full),
                                                    .x_quick = quick,
-                                                   .n_quick = COUNT(quick),
+                                                   .n_quick = FKT_COUNT(quick),
                                                    .apart = 1,
                                                    .arm = arms,
-                                                   .n_arms = COUNT(arms),
+                                                   .n_arms = FKT_COUNT(arms),
                                                    .arm_more = more,
-                                                   .n_more = COUNT(more),
+                                                   .n_more = FKT_COUNT(more),
                                                    .panel = panels,
-                                                   .n_panels = COUNT(panels),
+                                                   .n_panels = FKT_COUNT(panels),
                                                    .metric = metrics,
-                                                   .n_metrics = COUNT(metrics),
+                                                   .n_metrics = FKT_COUNT(metrics),
                                                    .measures_time = 1,
                                                    .run = run};

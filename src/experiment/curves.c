@@ -22,6 +22,7 @@ static struct fkt_lab_run usual(const struct fkt_lab *lab, const struct fkt_cell
                                 .partition = USUAL_PARTITION,
                                 .participation = 1,
                                 .seed = c->seed,
+                                .reference = fkt_cell_is_last(c),
                                 .train = !fkt_lab_options(lab)->quick};
 }
 
@@ -75,7 +76,6 @@ static fkt_status run_samples(struct fkt_lab *lab, const struct fkt_cell *c, jso
     return fkt_lab_sweep(lab, &r, c->x, points);
 }
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 static const char *const sets[] = {"imagenette64", "eurosat", "cifar10"};
 static const struct fkt_position epsilon_full[] = {{10, 0}, {0.1, 0}, {0.3, 0}, {1, 0},
                                                    {2, 0},  {3, 0},   {5, 0},   {20, 0}},
@@ -93,9 +93,9 @@ static const struct fkt_metric network_first[] = {
 
 #define CURVE                                                                                                          \
     .y_title = "accuracy, %", .plotted = 1, .arm = fkt_usual_arms, .n_arms = FKT_USUAL_ARMS, .sets = sets,             \
-    .n_sets = COUNT(sets)
+    .n_sets = FKT_COUNT(sets)
 #define POSITIONS(name)                                                                                                \
-    .x = name##_full, .n_x = COUNT(name##_full), .x_quick = name##_quick, .n_quick = COUNT(name##_quick)
+    .x = name##_full, .n_x = FKT_COUNT(name##_full), .x_quick = name##_quick, .n_quick = FKT_COUNT(name##_quick)
 #define ACCURACIES .metric = fkt_accuracy_metrics, .n_metrics = FKT_ACCURACY_METRICS
 
 const struct fkt_experiment fkt_experiment_epsilon = {
@@ -162,7 +162,7 @@ const struct fkt_experiment fkt_experiment_samples = {
     CURVE,
     POSITIONS(samples),
     .metric = network_first,
-    .n_metrics = COUNT(network_first),
+    .n_metrics = FKT_COUNT(network_first),
     .apart = 1,
     .invariant = 1,
     .trains_quick = 1,

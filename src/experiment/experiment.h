@@ -111,6 +111,8 @@ struct fkt_cell {
     uint64_t seed;
     char key[FKT_CELL_KEY]; /* "epsilon.eurosat.joint.0": the name of its file */
 };
+int fkt_cell_is_first(const struct fkt_cell *c); /* of the positions of its experiment; the next: the last */
+int fkt_cell_is_last(const struct fkt_cell *c);
 /* plan.c: all cells in order; gives *out, freed with fkt_free. FKT_E_ARG without data where there must be some. */
 FKT_MUST_USE fkt_status fkt_experiment_cells(const struct fkt_experiment_options *o, struct fkt_cell **out, size_t *n);
 
@@ -138,8 +140,9 @@ struct fkt_lab_run {
     size_t per_class; /* images that a network learns from; 0: the usual number */
     int train;        /* 1: a network, where the options have one, for the first epsilon and without noise */
     int train_all;    /* 1: for all */
+    int reference;    /* 1: also the point without noise. Of cells that are apart, one for each arm and seed has it */
 };
-/* Adds a point for each epsilon, at x[i] (n_epsilon), and one without noise. */
+/* Adds a point for each epsilon, at x[i] (n_epsilon), and one without noise where it is asked for. */
 FKT_MUST_USE fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
                                       json_t *points);
 /* A network trained on the real records of a set: the bound; adds one point without a position. */

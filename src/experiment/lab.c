@@ -111,7 +111,7 @@ static fkt_status train(struct fkt_lab *lab, const struct fkt_lab_run *run, stru
     network.only = 1;
     FKT_TRY(fkt_sweep_train(sweep, &network));
     network.only = fkt_sweep_arms(sweep);
-    FKT_TRY(fkt_sweep_train(sweep, &network));
+    if (run->reference) FKT_TRY(fkt_sweep_train(sweep, &network));
 out:
     return st;
 }
@@ -138,7 +138,7 @@ static json_t *facts_of(const json_t *results, const json_t *arm)
     return facts;
 }
 
-static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_position *x, json_t *points)
+static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_position *x, int reference, json_t *points)
 {
     char *text = NULL;
     json_t *results = NULL;
@@ -152,8 +152,9 @@ static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_pos
         FKT_TRY(
             fkt_point_add(points, &x[i], NULL, values_of(json_object_get(arm, "accuracy")), facts_of(results, arm)));
     }
-    FKT_TRY(fkt_point_add(points, NULL, "no noise", values_of(json_object_get(results, "accuracy_without_privacy")),
-                          facts_of(results, NULL)));
+    if (reference)
+        FKT_TRY(fkt_point_add(points, NULL, "no noise", values_of(json_object_get(results, "accuracy_without_privacy")),
+                              facts_of(results, NULL)));
 out:
     json_decref(results);
     fkt_string_free(text);
@@ -176,7 +177,7 @@ fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, con
     FKT_TRY(fkt_sweep_new(&sweep, &spec));
     FKT_TRY(fkt_sweep_run(sweep));
     if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
-    FKT_TRY(add_points(sweep, x, points));
+    FKT_TRY(add_points(sweep, x, run->reference, points));
 out:
     fkt_sweep_free(sweep);
     for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&calibration[p]);

@@ -15,6 +15,8 @@
 #define FKT_EXPERIMENT_ADDRESS(name) &fkt_experiment_##name,
 FKT_EXPERIMENTS(FKT_EXPERIMENT_DECLARE)
 
+#define FKT_COUNT(table) (sizeof(table) / sizeof *(table))
+
 /* arms.c: the three that curves and tables compare, and the bound. */
 extern const struct fkt_arm fkt_usual_arms[];
 enum { FKT_USUAL_ARMS = 4, FKT_ARM_REAL = 100 }; /* kind of the last: a network on real images */

@@ -202,7 +202,6 @@ out:
     return st;
 }
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 /* more: epsilon; that of the control is not used. */
 static const struct fkt_arm arms[] = {
     {.name = "control", .title = "no noise: the control", .codec = "fedkt-ae", .kind = NO_NOISE, .more = 10},
@@ -233,13 +232,13 @@ const struct fkt_experiment fkt_experiment_mia = {.name = "mia",
                                                   .y_log = 1,
                                                   .plotted = 1,
                                                   .x = rates,
-                                                  .n_x = COUNT(rates),
+                                                  .n_x = FKT_COUNT(rates),
                                                   .x_quick = rates,
-                                                  .n_quick = COUNT(rates),
+                                                  .n_quick = FKT_COUNT(rates),
                                                   .arm = arms,
-                                                  .n_arms = COUNT(arms),
+                                                  .n_arms = FKT_COUNT(arms),
                                                   .sets = sets,
-                                                  .n_sets = COUNT(sets),
+                                                  .n_sets = FKT_COUNT(sets),
                                                   .metric = metrics,
-                                                  .n_metrics = COUNT(metrics),
+                                                  .n_metrics = FKT_COUNT(metrics),
                                                   .run = run};

@@ -19,6 +19,7 @@ static const char *partition_of(const char *label, const char *set)
     return strcmp(set, "cifar100") ? "pathological:2" : "pathological:10";
 }
 
+/* The point without noise is that of the first partition, or of the largest federation: where networks are trained. */
 static fkt_status table(struct fkt_lab *lab, const struct fkt_cell *c, uint32_t sites, const char *partition, int train,
                         json_t *points)
 {
@@ -30,6 +31,7 @@ static fkt_status table(struct fkt_lab *lab, const struct fkt_cell *c, uint32_t 
                                   .partition = partition,
                                   .participation = 1,
                                   .seed = c->seed,
+                                  .reference = c->x[0].x > 2 ? fkt_cell_is_last(c) : fkt_cell_is_first(c),
                                   .train = train};
     if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     return fkt_lab_sweep(lab, &r, c->x, points);
@@ -53,15 +55,15 @@ static fkt_status run_1000(struct fkt_lab *lab, const struct fkt_cell *c, json_t
                  points);
 }
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 static const char *const sets[] = {"eurosat", "cifar10", "cifar100", "imagenette64", "bloodmnist"};
 static const struct fkt_position partitions[] = {{0, "dirichlet:0.1"}, {1, "dirichlet:0.05"}, {2, "pathological"}},
                                  sites_full[] = {{20, "20 sites"}, {100, "100 sites"}, {1000, "1000 sites"}},
                                  sites_quick[] = {{10, "10 sites"}, {100, "100 sites"}};
 
 #define OSFL                                                                                                           \
-    .y_title = "accuracy, %", .arm = fkt_usual_arms, .n_arms = FKT_USUAL_ARMS, .sets = sets, .n_sets = COUNT(sets),    \
-    .metric = fkt_accuracy_metrics, .n_metrics = FKT_ACCURACY_METRICS, .apart = 1, .invariant = 1
+    .y_title = "accuracy, %", .arm = fkt_usual_arms, .n_arms = FKT_USUAL_ARMS, .sets = sets,                           \
+    .n_sets = FKT_COUNT(sets), .metric = fkt_accuracy_metrics, .n_metrics = FKT_ACCURACY_METRICS, .apart = 1,          \
+    .invariant = 1
 
 const struct fkt_experiment fkt_experiment_osfl_20 = {.name = "osfl-20",
                                                       .title = "One-shot learning, 20 sites",
@@ -71,9 +73,9 @@ const struct fkt_experiment fkt_experiment_osfl_20 = {.name = "osfl-20",
                                                       .x_title = "partition",
                                                       OSFL,
                                                       .x = partitions,
-                                                      .n_x = COUNT(partitions),
+                                                      .n_x = FKT_COUNT(partitions),
                                                       .x_quick = partitions,
-                                                      .n_quick = COUNT(partitions),
+                                                      .n_quick = FKT_COUNT(partitions),
                                                       .trains_quick = 1,
                                                       .run = run_20};
 const struct fkt_experiment fkt_experiment_osfl_100 = {.name = "osfl-100",
@@ -84,9 +86,9 @@ const struct fkt_experiment fkt_experiment_osfl_100 = {.name = "osfl-100",
                                                        .x_title = "partition",
                                                        OSFL,
                                                        .x = partitions,
-                                                       .n_x = COUNT(partitions),
+                                                       .n_x = FKT_COUNT(partitions),
                                                        .x_quick = partitions,
-                                                       .n_quick = COUNT(partitions),
+                                                       .n_quick = FKT_COUNT(partitions),
                                                        .run = run_100};
 const struct fkt_experiment fkt_experiment_scale_1000 = {.name = "scale-1000",
                                                          .title = "One-shot learning, up to 1000 sites",
@@ -96,7 +98,7 @@ const struct fkt_experiment fkt_experiment_scale_1000 = {.name = "scale-1000",
                                                          .x_title = "sites",
                                                          OSFL,
                                                          .x = sites_full,
-                                                         .n_x = COUNT(sites_full),
+                                                         .n_x = FKT_COUNT(sites_full),
                                                          .x_quick = sites_quick,
-                                                         .n_quick = COUNT(sites_quick),
+                                                         .n_quick = FKT_COUNT(sites_quick),
                                                          .run = run_1000};

@@ -22,6 +22,14 @@ void fkt_position_label(const struct fkt_position *x, char out[48])
     else snprintf(out, 48, "%g", x->x);
 }
 
+int fkt_cell_is_first(const struct fkt_cell *c) { return c->x == c->experiment->x || c->x == c->experiment->x_quick; }
+
+int fkt_cell_is_last(const struct fkt_cell *c)
+{
+    const struct fkt_experiment *e = c->experiment;
+    return c->x + c->n_x == e->x + e->n_x || c->x + c->n_x == e->x_quick + e->n_quick;
+}
+
 static int is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||

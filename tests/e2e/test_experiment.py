@@ -60,7 +60,7 @@ class Experiment(binary.Case):
 
     def test_tables_plots_and_report(self):
         self.fedkt("experiment mechanism --quick --seeds 0,1 --out run")
-        rows = list(csv.DictReader(open(self.folder / "run/tables/mechanism.csv")))
+        rows = list(csv.DictReader((self.folder / "run/tables/mechanism.csv").read_text().splitlines()))
         at = lambda arm, x: next(
             float(r["mean"]) for r in rows
             if (r["arm"], r["at"], r["panel"], r["measure"]) == (arm, x, "2000-records", "covariance_error")

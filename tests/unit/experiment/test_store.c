@@ -29,6 +29,10 @@ static void cells_are_every_panel_arm_position_and_seed(void **state)
     assert_int_equal(n, 3 * 3 * 2 + 3 * 2);
     assert_string_equal(cells[0].key, "clients.demo.paper.5.3");
     assert_string_equal(cells[n - 1].key, "epsilon.demo.guide.8");
+    assert_true(fkt_cell_is_first(&cells[0]) && !fkt_cell_is_last(&cells[0])); /* 5, 20 and 50 sites, seed after seed */
+    assert_true(!fkt_cell_is_first(&cells[1]) && !fkt_cell_is_last(&cells[1]));
+    assert_true(!fkt_cell_is_first(&cells[2]) && fkt_cell_is_last(&cells[2]));
+    assert_true(fkt_cell_is_first(&cells[n - 1]) && fkt_cell_is_last(&cells[n - 1])); /* all epsilons in one cell */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++) assert_string_not_equal(cells[i].key, cells[k].key);
     fkt_free(cells);
