@@ -61,7 +61,7 @@ const struct fkt_experiment fkt_experiment_audit = {.name = "audit",
                                                     .paper = "none: the paper has no audit",
                                                     .about =
                                                         "canary lower bound of the release, central and distributed",
-                                                    .time = "30 s quick on two cores",
+                                                    .time = "quick: 20 s of processor time",
                                                     .x_title = "epsilon claimed",
                                                     .y_title = "epsilon at least",
                                                     .x = full,

@@ -57,7 +57,7 @@ struct fkt_experiment {
     const char *name, *title;
     const char *paper; /* where the paper has it: "Table 1" */
     const char *about; /* one line */
-    const char *time;  /* "2 min quick, 1 h on a card": measured, or "not measured" */
+    const char *time;  /* what a quick run takes, measured on one machine: "quick: 1 min of processor time" */
     const char *x_title, *y_title;
     int x_log, y_log, plotted;
     const struct fkt_position *x, *x_quick; /* (n_x), (n_quick) */

@@ -225,7 +225,7 @@ const struct fkt_experiment fkt_experiment_mia = {.name = "mia",
                                                   .paper = "Figure 3 (f)",
                                                   .about = "likelihood-ratio attack on releases of few records, with a "
                                                            "control that it must catch",
-                                                  .time = "20 s quick on two cores",
+                                                  .time = "quick: 4 s of processor time",
                                                   .x_title = "false positive rate",
                                                   .y_title = "true positive rate",
                                                   .x_log = 1,

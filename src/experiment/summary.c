@@ -196,6 +196,13 @@ const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, cons
     return NULL;
 }
 
+int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->row[i].experiment == e && s->row[i].reference[0]) return 1;
+    return 0;
+}
+
 size_t fkt_summary_seeds(const struct fkt_summary *s, const struct fkt_experiment *e)
 {
     size_t most = 0;

@@ -40,6 +40,7 @@ FKT_MUST_USE fkt_status fkt_table_json(char **out, const struct fkt_summary *s, 
 void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                         const json_t *paper);
 void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struct fkt_metric *m); /* "81.2 ± 0.3" */
+int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e);          /* are there any? */
 size_t fkt_summary_seeds(const struct fkt_summary *s, const struct fkt_experiment *e); /* the most that a value has */
 /* Do all cells of each arm and panel have the same exact moments? 1, 0, or -1: there are none. */
 int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e);

@@ -112,7 +112,8 @@ static void markdown_row(struct fkt_text *t, const struct fkt_summary *s, const 
     }
     r = fkt_summary_find(s, e, first->panel, first->arm_name, "", "");
     if (r) fkt_value_text(value, &r->value[m], &e->metric[m]);
-    fkt_text_addf(t, " %s |\n", r ? value : "");
+    if (fkt_summary_references(s, e)) fkt_text_addf(t, " %s |", r ? value : "");
+    fkt_text_add(t, "\n");
 }
 
 static int has_metric(const struct fkt_summary *s, const struct fkt_summary_row *first, size_t m)
@@ -149,13 +150,14 @@ void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const s
     struct fkt_position x[COLUMNS];
     char label[COLUMNS][48];
     const size_t n = fkt_summary_positions(s, e, x, label, COLUMNS);
+    const int references = fkt_summary_references(s, e);
     const struct fkt_summary_row *last = NULL;
     const json_t *table;
     size_t i;
     fkt_text_addf(t, "| %s | arm | measure |", e->panel ? "panel" : "set");
     for (size_t c = 0; c < n; c++) fkt_text_addf(t, " %s |", label[c]);
-    fkt_text_add(t, " no noise |\n| --- | --- | --- |");
-    for (size_t c = 0; c <= n; c++) fkt_text_add(t, " --- |");
+    fkt_text_add(t, references ? " no noise |\n| --- | --- | --- | --- |" : "\n| --- | --- | --- |");
+    for (size_t c = 0; c < n; c++) fkt_text_add(t, " --- |");
     fkt_text_add(t, "\n");
     for (size_t k = 0; k < s->n; k++) {
         const struct fkt_summary_row *r = &s->row[k];

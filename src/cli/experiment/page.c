@@ -84,13 +84,6 @@ static int any_value(const struct fkt_summary *s, const struct fkt_summary_row *
     return 0;
 }
 
-static int has_references(const struct fkt_summary *s, const struct fkt_experiment *e)
-{
-    int any = 0;
-    for (size_t i = 0; i < s->n; i++) any |= s->row[i].experiment == e && s->row[i].reference[0];
-    return any;
-}
-
 /* The columns of a table. */
 struct columns {
     struct fkt_position x[COLUMNS];
@@ -133,7 +126,7 @@ static void our_table(struct fkt_text *t, const struct fkt_page *p, const struct
 {
     const struct fkt_summary *s = p->summary;
     const struct fkt_summary_row *last = NULL;
-    struct columns c = {.references = has_references(s, e)};
+    struct columns c = {.references = fkt_summary_references(s, e)};
     c.n = fkt_summary_positions(s, e, c.x, c.label, COLUMNS);
     table_head(t, &c);
     for (size_t i = 0; i < s->n; i++) {
