@@ -11,8 +11,9 @@ import json
 import re
 
 REMOVE = object()
-OPEN = {"evaluate", "train"}  # schemas of printed results that may gain keys: an unknown one is accepted
+OPEN = {"cell", "evaluate", "train"}  # schemas of printed results that may gain keys: an unknown one is accepted
 OPTIONAL = {  # paths whose key may be absent
+    "cell": r"points\.\d+\.(at|facts|reference|x|(facts|values)\..*)",
     "certificate": r"accounting|holds_against|moments|noise_shares|rho",
     "evaluate": r"model|through_codec|(through_codec\.)?per_class\..*",
     "personalize": r"(mean|pooled|spread|sites\.\d+\.accuracy)\..*",
@@ -66,6 +67,10 @@ ROWS = [
     ("personalize.own-records", "sites.0.accuracy.tuned", 87.5, "greater than"),
     ("personalize.test-set", "holdout", 0.25, "should not be valid"),
     ("personalize.test-set", "mean.best", 0.9, "was unexpected"),
+    ("cell.osfl-20", "points.0.at", REMOVE, "is not valid under any"),
+    ("cell.osfl-20", "points.0.values.lda", "high", "is not of type"),
+    ("cell.osfl-20", "points.0.facts.moments_sha256", "aa", "does not match"),
+    ("cell.osfl-20", "seed", -1, "less than"),
     ("privacy-audit.two-cases", "confidence", 1, "greater than"),
     ("privacy-audit.two-cases", "cases.0.layout", "both", "is not one of"),
     ("privacy-audit.two-cases", "cases.0.sites", REMOVE, "is a required property"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_mpi.py - encode, moments and simulate on several processes that mpirun connects.
+"""test_mpi.py - encode, moments, simulate and experiment on several processes that mpirun connects.
 
 Usage: test_mpi.py FEDKT [test...]
 
@@ -115,6 +115,18 @@ class Ranks(binary.Case):
                 self.assertTrue(want.pop(name, None) and got.pop(name, None))
             self.assertEqual(got, want)
             shutil.rmtree(self.folder / "many")
+
+    def test_cells_of_an_experiment_are_shared(self):
+        line = "experiment mechanism epsilon --quick --network none --sets absent --threads 1 --quiet"
+        self.fedkt(f"{line} --out one", code=3)
+        done = self.mpirun(3, f"{line} --out many")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        want, got = tree(self.folder / "one/cells"), tree(self.folder / "many/cells")
+        self.assertEqual(got, want)
+        self.assertEqual(len(got), 18)
+        cells = lambda folder: sorted(s["cell"] for s in json.loads(self.bytes(f"{folder}/skipped.json")))
+        self.assertEqual(cells("many"), cells("one"))
+        self.assertFalse(list((self.folder / "many").glob("skipped-*")))
 
     def test_a_failure_is_said_once(self):
         self.images(bad="b/6.png")

@@ -33,7 +33,7 @@ static const struct launcher {
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "give srun --mpi=pmix, or set FEDKT_MPI=off for separate runs"},
 };
 enum { LATE = 3 }; /* seconds */
-static const char *const sharing[] = {"encode", "moments", "simulate"};
+static const char *const sharing[] = {"encode", "moments", "simulate", "experiment"};
 
 static struct {
     const struct launcher *by; /* NULL: alone */
@@ -71,10 +71,10 @@ fkt_status cli_launch_begin(const char *verb)
     if (launch.rank) cli_log_silence();
     for (size_t i = 0; i < sizeof sharing / sizeof *sharing; i++)
         if (!strcmp(verb, sharing[i])) return FKT_OK;
-    return fkt_fail_hint(
-        FKT_E_ARG,
-        "start it once, or set FEDKT_MPI=off for separate runs; encode, moments and simulate share their work",
-        "%s started '%s' %lu times", launch.by->name, verb, launch.size);
+    return fkt_fail_hint(FKT_E_ARG,
+                         "start it once, or set FEDKT_MPI=off for separate runs; encode, moments, simulate and "
+                         "experiment share their work",
+                         "%s started '%s' %lu times", launch.by->name, verb, launch.size);
 }
 
 /* The plug-in beside the program, in an installation and in a build tree. */

@@ -132,6 +132,17 @@ static const struct cli_command commands[] = {
      "the noise shares of a federation are not attacked here.\n"
      "Example: fedkt audit --epsilon 1 --delta 1e-5",
      cli_audit},
+    {"experiment", "tables and figures of the paper, ours and its own mechanism side by side",
+     "NAME... --data DIR --out FOLDER [--quick] [--seeds S,S] | --list | report FOLDER...",
+     "Each experiment is a list of cells (set, arm, position, seed); each cell is a file, so a run that is stopped\n"
+     "or killed loses the one it was working on, and --resume goes on to the same bytes. From the cells come tables\n"
+     "(CSV, JSON), plots (SVG) and report.html with the paper's published figures beside ours. A cell whose data or\n"
+     "weights are missing is named and skipped, and the others go on. Exit 0: all cells are there; 3: some were\n"
+     "skipped. report makes the tables again from folders; --fill puts them into a Markdown file. All randomness\n"
+     "comes from --seeds, noise included: nothing of it is private.\n"
+     "Example: fedkt experiment epsilon --quick --out try/\n"
+     "Example: fedkt experiment osfl-20 --data sets/ --seeds 0,1,2 --out osfl/",
+     cli_experiment},
     {"serve", "the server of a federation", "--task task.json --state DIR --listen ADDR:PORT [...]",
      "Gathers the sites of a signed task over HTTPS, runs rounds until one gives a release, writes release,\n"
      "certificate, synthetic images and transparency log, and waits until the sites have fetched them. After any\n"

@@ -59,7 +59,7 @@ static const struct cli_option *words_of(const struct cli_option *table, size_t 
 static fkt_status take_words(const struct cli_option *o, char **argv, size_t n)
 {
     if (!o && n) return fkt_fail(FKT_E_ARG, "unexpected word '%s'", argv[0]);
-    if (o && !n) return fkt_fail(FKT_E_ARG, "no %s is given", o->name);
+    if (o && o->required && !n) return fkt_fail(FKT_E_ARG, "no %s is given", o->name);
     if (o) *(struct cli_words *)o->value = (struct cli_words){argv, n};
     return FKT_OK;
 }
@@ -116,7 +116,7 @@ fkt_status cli_parse(const struct cli_option *table, size_t n, int argc, char **
     st = take_words(words_of(table, n), argv, n_words);
     if (st != FKT_OK) return st;
     for (size_t i = 0; i < n; i++) {
-        int found = !table[i].required;
+        int found = !table[i].required || table[i].kind == CLI_WORDS;
         for (size_t s = 0; s < n_seen && !found; s++) found = seen[s] == &table[i];
         if (!found) return fkt_fail(FKT_E_ARG, "--%s is required", table[i].name);
     }

@@ -67,9 +67,9 @@ struct cli_option {
         CLI_CHOICE, name, var, NULL, help, 0, fn, list, given                                                          \
     }
 
-#define CLI_OPT_WORDS(name, var, help)                                                                                 \
+#define CLI_OPT_WORDS(name, var, req, help)                                                                            \
     {                                                                                                                  \
-        CLI_WORDS, name, var, NULL, help, 0, NULL, NULL, NULL                                                          \
+        CLI_WORDS, name, var, NULL, help, req, NULL, NULL, NULL                                                        \
     }
 
 struct cli_command {

@@ -25,6 +25,7 @@ int cli_audit(const struct cli_command *self, int argc, char **argv);
 int cli_join(const struct cli_command *self, int argc, char **argv);
 int cli_serve(const struct cli_command *self, int argc, char **argv);
 int cli_verify(const struct cli_command *self, int argc, char **argv);
+int cli_experiment(const struct cli_command *self, int argc, char **argv);
 int cli_bench(const struct cli_command *self, int argc, char **argv);
 
 #endif

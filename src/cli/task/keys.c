@@ -166,7 +166,7 @@ int cli_enroll(const struct cli_command *self, int argc, char **argv)
     struct asked a = {0};
     const struct cli_option table[] = {
         CLI_OPT_TEXT("roster", &a.roster, "FILE", 1, "the roster; sites are appended"),
-        CLI_OPT_WORDS("SITE.pub", &a.sites, "public parts of the sites' keys, in the order of the sites' numbers"),
+        CLI_OPT_WORDS("SITE.pub", &a.sites, 1, "public parts of the sites' keys, in the order of the sites' numbers"),
         CLI_TALK_ROWS(a.run),
     };
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);

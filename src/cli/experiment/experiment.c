@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* experiment.c - `fedkt experiment`: tables and figures of the paper, and a report of the cells that are there. */
+#include "cli/core/common.h"
+#include "cli/core/launch.h"
+#include "cli/core/verbs.h"
+#include "cli/experiment/page.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/threads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Cells were skipped: the others are there. */
+enum { CLI_INCOMPLETE = 3, NAMES = 64 };
+
+struct asked {
+    struct cli_words words;
+    const char *data, *out, *seeds, *sets, *encodings, *weights, *fill;
+    int list, quick, resume, device, network, network_given;
+    struct cli_run run;
+};
+
+struct job {
+    const struct asked *asked;
+    struct fkt_experiment_options options;
+    const struct fkt_experiment *experiments[NAMES];
+    char *names_text;
+    const char **names; /* of --sets */
+    struct cli_progress work, cells;
+    size_t skipped; /* cells */
+    char *encodings;
+};
+
+static int parse_network(const char *word)
+{
+    const int a = fkt_architecture_parse(word);
+    return !strcmp(word, "auto") ? 0 : !strcmp(word, "none") ? 1 : a < 0 ? a : a + 2;
+}
+
+/* ---- --list ---- */
+
+static fkt_status print_list(const struct asked *a)
+{
+    const struct fkt_experiment *e;
+    json_t *all = a->run.json ? json_array() : NULL;
+    for (size_t i = 0; (e = fkt_experiment_at(i)); i++)
+        if (a->run.json)
+            json_array_append_new(all, json_pack("{s:s s:s s:s s:s}", "name", e->name, "paper", e->paper, "about",
+                                                 e->about, "time", e->time));
+        else printf("%-14s %s\n%-14s %s; %s\n", e->name, e->about, "", e->paper, e->time);
+    return a->run.json ? cli_print_json(all) : FKT_OK;
+}
+
+/* ---- from options to a plan ---- */
+
+static fkt_status choose_experiments(struct job *j)
+{
+    const struct cli_words *w = &j->asked->words;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct fkt_experiment *e = fkt_experiment_find(w->list[i]);
+        const int all = !strcmp(w->list[i], "all");
+        if (!e && !all)
+            return fkt_fail_hint(FKT_E_ARG, "'fedkt experiment --list' names them", "there is no experiment '%s'",
+                                 w->list[i]);
+        for (size_t k = 0; all ? fkt_experiment_at(k) != NULL : k < 1; k++) {
+            const struct fkt_experiment *next = all ? fkt_experiment_at(k) : e;
+            for (size_t m = 0; m < n; m++)
+                if (j->experiments[m] == next) return fkt_fail(FKT_E_ARG, "experiment '%s' is given twice", next->name);
+            if (n == NAMES) return fkt_fail(FKT_E_ARG, "at most %d experiments at once", NAMES);
+            j->experiments[n++] = next;
+        }
+    }
+    j->options.experiments = j->experiments;
+    j->options.n_experiments = n;
+    return n ? FKT_OK : fkt_fail_hint(FKT_E_ARG, "'fedkt experiment --list' names them", "which experiment?");
+}
+
+static fkt_status read_seeds(struct job *j)
+{
+    double list[FKT_SEEDS_MAX];
+    fkt_status st =
+        cli_reals("seeds", j->asked->seeds ? j->asked->seeds : "0", list, FKT_SEEDS_MAX, &j->options.n_seeds);
+    for (size_t i = 0; st == FKT_OK && i < j->options.n_seeds; i++) {
+        if (!(list[i] >= 0 && list[i] <= 4294967295.0 && list[i] == (double)(uint64_t)list[i]))
+            return fkt_fail(FKT_E_ARG, "--seeds: %g is not a whole number from 0 to 4294967295", list[i]);
+        j->options.seed[i] = (uint64_t)list[i];
+        for (size_t k = 0; k < i; k++)
+            if (j->options.seed[k] == j->options.seed[i])
+                return fkt_fail(FKT_E_ARG, "--seeds: %g is given twice", list[i]);
+    }
+    return st;
+}
+
+static fkt_status read_sets(struct job *j)
+{
+    fkt_status st;
+    if (!j->asked->sets) return FKT_OK;
+    FKT_TRY(cli_split(j->asked->sets, &j->names_text, &j->names, &j->options.n_sets));
+    j->options.sets = j->names;
+    for (size_t i = 0; i < j->options.n_sets; i++) {
+        if (!fkt_experiment_plain(j->names[i], NULL))
+            return fkt_fail(FKT_E_ARG, "--sets: '%s' is not a name: letters, digits, '-', '_' and '.'", j->names[i]);
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(j->names[i], j->names[k]))
+                return fkt_fail(FKT_E_ARG, "--sets: '%s' is given twice", j->names[i]);
+    }
+out:
+    return st;
+}
+
+static int needs_sets(const struct job *j)
+{
+    for (size_t i = 0; i < j->options.n_experiments; i++)
+        if (!j->experiments[i]->panel) return 1;
+    return 0;
+}
+
+static fkt_status settle(struct job *j)
+{
+    const struct asked *a = j->asked;
+    struct fkt_experiment_options *o = &j->options;
+    fkt_status st;
+    FKT_TRY(choose_experiments(j));
+    if (!a->out) return fkt_fail(FKT_E_ARG, "give a folder for the results: --out FOLDER");
+    FKT_TRY(read_seeds(j));
+    FKT_TRY(read_sets(j));
+    o->data = a->data;
+    o->quick = a->quick;
+    o->weights = a->weights;
+    if (!a->data && !a->quick && !a->sets && needs_sets(j))
+        return fkt_fail_hint(FKT_E_ARG,
+                             "give the folder that holds eurosat, cifar10, ... with --data, or --quick, which "
+                             "takes the embedded set",
+                             "experiments need image sets");
+    o->network = !a->network ? 1 + (a->quick ? FKT_ARCHITECTURE_RESNET8 : FKT_ARCHITECTURE_RESNET18) : a->network - 1;
+    FKT_TRY(cli_threads(a->run.threads, &o->threads));
+    if (!o->threads) o->threads = fkt_cpu_count(); /* the bits of a network depend on it */
+    o->device = cli_device_of(a->device);
+    FKT_TRY(fkt_device_resolve(&o->device, NULL, 0));
+    cli_print_device(a->device, o->device, "f32", a->run.quiet);
+    if (a->encodings) FKT_TRY(fkt_strdup(&j->encodings, a->encodings));
+    else FKT_TRY(fkt_path_join(&j->encodings, a->out, "encodings"));
+    o->progress = &j->work.hook;
+out:
+    return st;
+}
+
+/* ---- the run ---- */
+
+static void say_cell(void *ctx, const struct fkt_cell *c, const char *why)
+{
+    struct job *j = ctx;
+    cli_progress_end(&j->work);
+    cli_progress_end(&j->cells);
+    if (cli_log_jsonl()) cli_event("cell", json_pack("{s:s s:s*}", "cell", c->key, "skipped", why));
+    else if (why || !j->asked->run.quiet) {
+        char line[1024];
+        snprintf(line, sizeof line, "fedkt: %scell '%s'%s%s", why ? "skipped " : "", c->key, why ? ": " : " is done",
+                 why ? why : "");
+        cli_say(line);
+    }
+}
+
+static fkt_status make_report(const char *folder, const json_t *skipped, const char *fill)
+{
+    struct fkt_summary s = {0};
+    struct fkt_page page = {.summary = &s, .skipped = skipped};
+    json_t *cells = NULL, *paper = NULL;
+    size_t filled;
+    fkt_status st;
+    FKT_TRY(fkt_store_read(folder, &cells));
+    FKT_TRY(fkt_summary_make(&s, cells));
+    FKT_TRY(fkt_paper_figures(&paper));
+    page.paper = paper;
+    FKT_TRY(fkt_page_write(&page, folder));
+    if (fill) FKT_TRY(fkt_page_fill(&page, fill, &filled));
+out:
+    fkt_summary_clear(&s);
+    json_decref(cells);
+    json_decref(paper);
+    return st;
+}
+
+static fkt_status begin(const struct job *j)
+{
+    const struct asked *a = j->asked;
+    fkt_status st;
+    FKT_TRY(cli_not_an_input(a->out, a->data));
+    st = fkt_store_begin(a->out, &j->options, a->resume);
+    if (st == FKT_E_EXISTS)
+        st = fkt_hint(st, a->resume ? "name another folder" : "give --resume to go on with it, or name another folder");
+out:
+    return st;
+}
+
+static fkt_status print_result(const struct job *j, const json_t *skipped)
+{
+    const struct asked *a = j->asked;
+    if (a->run.json)
+        return cli_print_json(json_pack("{s:s s:O s:s}", "schema", "fedkt.experiment-result/1", "skipped", skipped,
+                                        "report", "report.html"));
+    printf("see %s/report.html; tables and plots are beside it\n", a->out);
+    if (j->skipped)
+        printf("%zu cell%s skipped; --resume tries %s again\n", j->skipped, j->skipped == 1 ? " was" : "s were",
+               j->skipped == 1 ? "it" : "them");
+    return FKT_OK;
+}
+
+static fkt_status run(const void *ctx)
+{
+    struct job *j = (struct job *)ctx;
+    const struct asked *a = j->asked;
+    const struct fkt_ranks *ranks = cli_ranks();
+    struct fkt_experiment_run r = {.options = &j->options,
+                                   .folder = a->out,
+                                   .rank = ranks ? ranks->rank : 0,
+                                   .ranks = ranks ? ranks->size : 1,
+                                   .cells = &j->cells.hook,
+                                   .done = say_cell,
+                                   .ctx = j};
+    json_t *skipped = NULL;
+    fkt_status st;
+    cli_progress_init(&j->work, a->run.quiet);
+    cli_progress_init(&j->cells, a->run.quiet);
+    FKT_TRY(settle(j));
+    r.encodings = j->encodings;
+    st = cli_first_rank() ? begin(j) : FKT_OK;
+    FKT_TRY(fkt_ranks_agree(cli_ranks(), st));
+    st = fkt_experiment_run(&r, &skipped);
+    cli_progress_end(&j->work);
+    cli_progress_end(&j->cells);
+    if (st == FKT_E_STOPPED) st = fkt_hint(st, "finished cells are kept: the same command with --resume goes on");
+    FKT_TRY(fkt_ranks_agree(cli_ranks(), st));
+    if (!cli_first_rank()) goto out;
+    FKT_TRY(fkt_experiment_gather(&r, skipped));
+    j->skipped = json_array_size(skipped);
+    FKT_TRY(make_report(a->out, skipped, a->fill));
+    FKT_TRY(print_result(j, skipped));
+out:
+    json_decref(skipped);
+    return st;
+}
+
+/* `fedkt experiment report FOLDER...`: cells of several folders together, the report in the first. */
+static fkt_status report(const struct asked *a)
+{
+    struct fkt_summary s = {0};
+    struct fkt_page page = {.summary = &s};
+    json_t *all = json_array(), *cells = NULL, *paper = NULL;
+    size_t filled = 0;
+    fkt_status st = FKT_OK;
+    if (a->words.n < 2) st = fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment'");
+    for (size_t i = 1; st == FKT_OK && i < a->words.n; i++) {
+        st = fkt_store_read(a->words.list[i], &cells);
+        if (st == FKT_OK && json_array_extend(all, cells) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory");
+        json_decref(cells);
+        cells = NULL;
+    }
+    if (st != FKT_OK) goto out;
+    FKT_TRY(fkt_summary_make(&s, all));
+    FKT_TRY(fkt_paper_figures(&paper));
+    page.paper = paper;
+    FKT_TRY(fkt_page_write(&page, a->out ? a->out : a->words.list[1]));
+    if (a->fill) {
+        FKT_TRY(fkt_page_fill(&page, a->fill, &filled));
+        if (!filled)
+            st = fkt_fail_hint(FKT_E_MISMATCH, "put '<!-- experiment:NAME -->' and '<!-- /experiment:NAME -->' there",
+                               "'%s' has no marks for these experiments", a->fill);
+    }
+out:
+    fkt_summary_clear(&s);
+    json_decref(all);
+    json_decref(paper);
+    return st;
+}
+
+int cli_experiment(const struct cli_command *self, int argc, char **argv)
+{
+    struct asked a = {0};
+    struct job j = {.asked = &a};
+    const struct cli_option table[] = {
+        CLI_OPT_WORDS("NAME", &a.words, 0, "experiments of --list, or all; or report and folders"),
+        CLI_OPT_FLAG("list", &a.list, "name the experiments, with a line each and the time they take"),
+        CLI_OPT_TEXT("out", &a.out, "FOLDER", 0, "folder of the results: cells, tables, plots, report.html"),
+        CLI_OPT_FLAG("resume", &a.resume, "go on with a folder: cells that are there are kept"),
+        CLI_OPT_TEXT("data", &a.data, "DIR", 0,
+                     "folder with image sets by name: eurosat, cifar10, cifar100, imagenette64, bloodmnist, as folder, "
+                     "tar or .npz (default with --quick: the embedded set)"),
+        CLI_OPT_TEXT("sets", &a.sets, "NAME,NAME", 0, "these sets alone (default: those of each experiment)"),
+        CLI_OPT_FLAG("quick", &a.quick, "some hundred records, a small network, few positions: minutes on two cores"),
+        CLI_OPT_TEXT("seeds", &a.seeds, "S,S", 0, "seeds of all randomness, noise included (default: 0)"),
+        CLI_OPT_CHOICE_GIVEN("network", &a.network, parse_network, "auto, none, resnet18 or resnet8",
+                             "network that learns from images; auto: resnet18, with --quick resnet8; none: heads alone",
+                             &a.network_given),
+        CLI_ENCODINGS_ROW(a.encodings),
+        CLI_OPT_TEXT("weights", &a.weights, "PATH", 0,
+                     "published weights of codecs that do not come with the program (default: the cache)"),
+        CLI_OPT_TEXT("fill", &a.fill, "FILE", 0,
+                     "also put the tables into this Markdown file, between <!-- experiment:NAME --> marks"),
+        CLI_DEVICE_ROW(a.device),
+        CLI_TALK_ROWS(a.run),
+        CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads (default: all cores)"),
+    };
+    int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
+    if (code >= 0) return code;
+    if (a.list) return cli_misuse(self, print_list(&a));
+    if (a.words.n && !strcmp(a.words.list[0], "report")) return cli_misuse(self, report(&a));
+    code = cli_on_ranks(self, run, &j);
+    fkt_free(j.names_text);
+    fkt_free(j.names);
+    fkt_free(j.encodings);
+    return code ? code : j.skipped ? CLI_INCOMPLETE : 0;
+}

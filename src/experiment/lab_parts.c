@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lab_parts.c - codec and guide of an arm with their public calibrations.
+ *
+ * A network that comes with the program has calibrations. Another one, and one that is cut to its top directions (the
+ * paper's PCA rows), is calibrated on the public set tiny-imagenet-12k of the folder of data, once: the file is kept
+ * beside the encodings. */
+#include "experiment/lab.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "codec/codec.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define PUBLIC_SET "tiny-imagenet-12k"
+
+static fkt_status calibrate(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top, const char *file,
+                            struct fkt_calibration *out)
+{
+    const struct fkt_dataset_options o = {.unlabelled = 1};
+    const struct fkt_pipeline_options options = {
+        .threads = lab->options.threads, .progress = lab->options.progress, .encodings = lab->encodings};
+    struct fkt_dataset *ds = NULL;
+    char *path = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_fail_in(fkt_lab_find(lab, PUBLIC_SET, &path), "codec '%s' must be calibrated on a public set",
+                        fkt_codec_name(codec)));
+    FKT_TRY(fkt_dataset_open(&ds, path, &o));
+    FKT_TRY(fkt_calibrate(out, codec, ds, FKT_FILTER_BILINEAR, top, PUBLIC_SET, &options));
+    FKT_TRY(fkt_calibration_save(out, file, 1));
+out:
+    fkt_dataset_free(ds);
+    fkt_free(path);
+    return st;
+}
+
+static fkt_status calibration_of(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top,
+                                 struct fkt_calibration *out)
+{
+    char name[128], *file = NULL;
+    fkt_status st;
+    if (!top && fkt_calibration_embedded(out, codec) == FKT_OK) return FKT_OK;
+    snprintf(name, sizeof name, "calibration-%s-%u-%u-%u.safetensors", fkt_codec_name(codec), fkt_codec_size(codec),
+             fkt_codec_dim(codec), top);
+    FKT_TRY(fkt_path_join(&file, lab->folder, name));
+    if (access(file, R_OK) == 0) FKT_TRY(fkt_calibration_load(out, file));
+    else FKT_TRY(calibrate(lab, codec, top, file, out));
+    FKT_TRY(fkt_calibration_check(out, codec));
+out:
+    fkt_free(file);
+    return st;
+}
+
+static fkt_status open_part(struct fkt_lab *lab, const struct fkt_arm *a, const char *name, uint32_t size, int guide,
+                            struct fkt_sweep_spec *spec)
+{
+    const struct fkt_codec_spec wanted = {
+        .name = name,
+        .size = size,
+        .dim = guide ? 0 : a->dim,
+        .settings = {.weights = fkt_codec_has_calibration(name) ? NULL : lab->options.weights,
+                     .device = lab->options.device}};
+    const uint32_t p = spec->parts++;
+    fkt_status st;
+    FKT_TRY(fkt_codec_open(&spec->codec[p], &wanted));
+    FKT_TRY(calibration_of(lab, spec->codec[p], guide ? 0 : a->top, spec->calibration[p]));
+    spec->part[p] = (struct fkt_part_choice){.coordinates = a->coordinates};
+out:
+    return st;
+}
+
+fkt_status fkt_lab_parts(struct fkt_lab *lab, const struct fkt_arm *arm, uint32_t size, struct fkt_sweep_spec *spec)
+{
+    fkt_status st = FKT_OK;
+    spec->parts = 0;
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) spec->codec[p] = NULL;
+    if (arm->codec) FKT_TRY(open_part(lab, arm, arm->codec, size, 0, spec));
+    if (arm->guide) FKT_TRY(open_part(lab, arm, arm->guide, size, 1, spec));
+out:
+    if (st != FKT_OK)
+        for (uint32_t p = 0; p < spec->parts; p++) {
+            fkt_codec_free(spec->codec[p]);
+            spec->codec[p] = NULL;
+        }
+    return st;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list.h - every experiment once: its variable, in the order of the report. Adding one is a word here and its file. */
+#ifndef FKT_EXPERIMENT_LIST_H
+#define FKT_EXPERIMENT_LIST_H
+
+#include "experiment/experiment.h"
+
+#define FKT_EXPERIMENTS(X)                                                                                             \
+    X(mechanism)                                                                                                       \
+    X(epsilon)                                                                                                         \
+    X(clients)                                                                                                         \
+    X(heterogeneity) X(participation) X(samples) X(osfl_20) X(osfl_100) X(scale_1000) X(cost) X(codecs) X(mia) X(audit)
+
+#define FKT_EXPERIMENT_DECLARE(name) extern const struct fkt_experiment fkt_experiment_##name;
+#define FKT_EXPERIMENT_ADDRESS(name) &fkt_experiment_##name,
+FKT_EXPERIMENTS(FKT_EXPERIMENT_DECLARE)
+
+#define FKT_COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* arms.c: the three that curves and tables compare, and the bound. */
+extern const struct fkt_arm fkt_usual_arms[];
+enum { FKT_USUAL_ARMS = 4, FKT_ARM_REAL = 100 }; /* kind of the last: a network on real images */
+/* metrics of accuracy: best head, the three heads, the networks. */
+extern const struct fkt_metric fkt_accuracy_metrics[];
+enum { FKT_ACCURACY_METRICS = 6 };
+
+#endif

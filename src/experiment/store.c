@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.c - the folder of a run: plan.json says what was asked for, cells/KEY.json has the points of one cell.
+ *
+ * Files appear whole or not at all (base/file.c), so a run that is killed loses the cell that it was working on and
+ * no other. Cells hold neither times nor dates (those of experiments that measure time do, among their points): a
+ * run that goes on writes the bytes that an undisturbed one writes. */
+#include "experiment/experiment.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CELL_MAX = 1 << 20 };
+
+static fkt_status write_json(const char *path, json_t *j, int flags) /* takes j */
+{
+    char *text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    fkt_status st;
+    json_decref(j);
+    if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing '%s', or a name in it is not UTF-8", path);
+    st = fkt_file_write(path, text, strlen(text), flags);
+    free(text);
+    return st;
+}
+
+static json_t *plan_json(const struct fkt_experiment_options *o)
+{
+    json_t *names = json_array(), *seeds = json_array(), *sets = json_array();
+    for (size_t i = 0; i < o->n_experiments; i++) json_array_append_new(names, json_string(o->experiments[i]->name));
+    for (size_t i = 0; i < o->n_seeds; i++) json_array_append_new(seeds, json_integer((json_int_t)o->seed[i]));
+    for (size_t i = 0; i < o->n_sets; i++) json_array_append_new(sets, json_string(o->sets[i]));
+    return json_pack("{s:s s:s s:o s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
+                     "experiments", names, "quick", o->quick, "seeds", seeds, "sets", sets, "network",
+                     o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
+}
+
+/* The plan of the folder must be the one that this run would write. */
+static fkt_status compare_plan(const char *path, const struct fkt_experiment_options *o)
+{
+    json_t *mine = plan_json(o), *there = NULL;
+    uint8_t *text = NULL;
+    size_t len;
+    fkt_status st;
+    FKT_TRY(fkt_file_read(&text, &len, path, CELL_MAX));
+    there = json_loadb((const char *)text, len, JSON_REJECT_DUPLICATES, NULL);
+    if (!mine) st = fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", path);
+    else if (!there || !json_equal(mine, there))
+        st = fkt_fail_hint(FKT_E_MISMATCH, "go on with the options of the first run, or choose another folder",
+                           "'%s' is of a run with other options", path);
+out:
+    json_decref(mine);
+    json_decref(there);
+    fkt_free(text);
+    return st;
+}
+
+static int is_empty(const char *folder)
+{
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    int n = 0;
+    if (!d) return errno == ENOENT;
+    while (n < 3 && (e = readdir(d))) n++;
+    closedir(d);
+    return n <= 2;
+}
+
+fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_options *o, int resume)
+{
+    char *plan = NULL, *cells = NULL;
+    struct stat sb;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&plan, folder, "plan.json"));
+    FKT_TRY(fkt_path_join(&cells, folder, "cells"));
+    if (resume && stat(plan, &sb) == 0) {
+        FKT_TRY(compare_plan(plan, o));
+        goto out;
+    }
+    if (!is_empty(folder)) {
+        st = fkt_fail(FKT_E_EXISTS,
+                      resume ? "'%s' is not empty, and has no plan of an experiment" : "'%s' is not empty", folder);
+        goto out;
+    }
+    FKT_TRY(fkt_mkdirs(cells));
+    FKT_TRY(write_json(plan, plan_json(o), 0));
+out:
+    fkt_free(plan);
+    fkt_free(cells);
+    return st;
+}
+
+static fkt_status path_of(char **out, const char *folder, const struct fkt_cell *c)
+{
+    char name[FKT_CELL_KEY + 16];
+    snprintf(name, sizeof name, "cells/%s.json", c->key);
+    return fkt_path_join(out, folder, name);
+}
+
+int fkt_store_has(const char *folder, const struct fkt_cell *c)
+{
+    char *path = NULL;
+    const int there = path_of(&path, folder, c) == FKT_OK && access(path, R_OK) == 0;
+    fkt_free(path);
+    return there;
+}
+
+/* What a reader must know of the machine: it is the same for all cells of one machine. */
+static json_t *machine_json(const struct fkt_experiment_options *o)
+{
+    struct fkt_device_facts f;
+    char name[256];
+    if (fkt_device_describe(o->device, &f) != FKT_OK) f.name[0] = '\0';
+    snprintf(name, sizeof name, "%s, %u thread%s", f.name, o->threads, o->threads == 1 ? "" : "s");
+    return json_string(name);
+}
+
+fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points,
+                         const struct fkt_experiment_options *o)
+{
+    char *path = NULL;
+    json_t *j = NULL;
+    fkt_status st;
+    FKT_TRY(path_of(&path, folder, c));
+    j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
+                  "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
+                  "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
+    FKT_TRY(write_json(path, j, FKT_FILE_REPLACE));
+out:
+    json_decref(points);
+    fkt_free(path);
+    return st;
+}
+
+static int is_cell(const struct dirent *d)
+{
+    const size_t n = strlen(d->d_name);
+    return n > 5 && !strcmp(d->d_name + n - 5, ".json") && d->d_name[0] != '.';
+}
+
+static fkt_status read_cell(const char *folder, const char *name, json_t *into)
+{
+    uint8_t *text = NULL;
+    char *path = NULL;
+    json_t *j = NULL;
+    size_t len;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&path, folder, name));
+    FKT_TRY(fkt_file_read(&text, &len, path, CELL_MAX));
+    j = json_loadb((const char *)text, len, JSON_REJECT_DUPLICATES, NULL);
+    if (!j || !json_is_string(json_object_get(j, "schema")) ||
+        strcmp(json_string_value(json_object_get(j, "schema")), "fedkt.cell/1") != 0 ||
+        !json_is_array(json_object_get(j, "points")))
+        st = fkt_fail(FKT_E_FORMAT, "'%s' is not a cell of an experiment", path);
+    else if (json_array_append(into, j) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", path);
+out:
+    json_decref(j);
+    fkt_free(text);
+    fkt_free(path);
+    return st;
+}
+
+fkt_status fkt_store_read(const char *folder, json_t **out)
+{
+    struct dirent **list = NULL;
+    char *cells = NULL;
+    json_t *all = json_array();
+    int n = -1;
+    fkt_status st;
+    *out = NULL;
+    if (!all) return fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", folder);
+    FKT_TRY(fkt_path_join(&cells, folder, "cells"));
+    n = scandir(cells, &list, is_cell, alphasort);
+    if (n < 0) {
+        st = fkt_io_fail("read", cells);
+        goto out;
+    }
+    for (int i = 0; i < n; i++) FKT_TRY(read_cell(cells, list[i]->d_name, all));
+    *out = all;
+    all = NULL;
+out:
+    for (int i = 0; i < n; i++) free(list[i]);
+    free(list);
+    json_decref(all);
+    fkt_free(cells);
+    return st;
+}

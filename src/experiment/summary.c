@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary.c - all points of some cells, averaged over seeds: a row for each experiment, panel, arm and position.
+ *
+ * Cells come from files and are hostile: unknown experiments, numbers that are no numbers and names that are too long
+ * are left out or cut. Mean and sample standard deviation; one seed has a deviation of 0 and says n = 1. */
+#include "experiment/summary.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+/* Place of the arm in its table; that of an arm which is not there is the last. */
+static size_t arm_place(const struct fkt_experiment *e, const char *name)
+{
+    for (size_t i = 0; i < e->n_arms + e->n_more; i++)
+        if (!strcmp((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name, name)) return i;
+    return e->n_arms + e->n_more;
+}
+
+static size_t experiment_place(const struct fkt_experiment *e)
+{
+    size_t i = 0;
+    while (fkt_experiment_at(i) && fkt_experiment_at(i) != e) i++;
+    return i;
+}
+
+static fkt_status row_of(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell, const json_t *point,
+                         struct fkt_summary_row **out)
+{
+    const char *panel = text_of(cell, "panel"), *arm = text_of(cell, "arm"), *at = text_of(point, "at"),
+               *reference = text_of(point, "reference");
+    struct fkt_summary_row *r;
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < s->n; i++) {
+        r = &s->row[i];
+        if (r->experiment == e && !strcmp(r->panel, panel) && !strcmp(r->arm_name, arm) && !strcmp(r->at, at) &&
+            !strcmp(r->reference, reference)) {
+            *out = r;
+            return FKT_OK;
+        }
+    }
+    if (s->n == s->cap) FKT_TRY(fkt_realloc(&s->row, s->cap = s->cap ? 2 * s->cap : 64));
+    r = &s->row[s->n];
+    memset(r, 0, sizeof *r);
+    r->experiment = e;
+    fkt_text_cut(r->panel, sizeof r->panel, panel);
+    fkt_text_cut(r->arm_name, sizeof r->arm_name, arm);
+    fkt_text_cut(r->arm, sizeof r->arm, text_of(cell, "title"));
+    fkt_text_cut(r->at, sizeof r->at, at);
+    fkt_text_cut(r->reference, sizeof r->reference, reference);
+    r->x = *reference ? HUGE_VAL : json_number_value(json_object_get(point, "x"));
+    r->order = arm_place(e, arm);
+    FKT_TRY(fkt_alloc(&r->value, e->n_metrics));
+    s->n++;
+    *out = r;
+out:
+    return st;
+}
+
+/* deviation holds the sum of squared differences until the end (Welford). */
+static void add_value(struct fkt_summary_value *v, double x)
+{
+    const double before = x - v->mean;
+    v->n++;
+    v->mean += before / (double)v->n;
+    v->deviation += before * (x - v->mean);
+}
+
+static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell,
+                            const json_t *point)
+{
+    const json_t *values = json_object_get(point, "values");
+    const char *moments = text_of(json_object_get(point, "facts"), "moments_sha256");
+    struct fkt_summary_row *r;
+    fkt_status st;
+    FKT_TRY(row_of(s, e, cell, point, &r));
+    for (size_t m = 0; m < e->n_metrics; m++) {
+        const json_t *v = json_object_get(values, fkt_metric_key(&e->metric[m]));
+        if (json_is_number(v) && isfinite(json_number_value(v))) add_value(&r->value[m], json_number_value(v));
+    }
+    if (*moments && !r->moments[0]) fkt_text_cut(r->moments, sizeof r->moments, moments);
+    else if (*moments && strcmp(r->moments, moments) != 0) snprintf(r->moments, sizeof r->moments, "differ");
+out:
+    return st;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+    const struct fkt_summary_row *a = pa, *b = pb;
+    const size_t ea = experiment_place(a->experiment), eb = experiment_place(b->experiment);
+    int c;
+    if (ea != eb) return ea < eb ? -1 : 1;
+    c = strcmp(a->panel, b->panel);
+    if (c) return c;
+    if (a->order != b->order) return a->order < b->order ? -1 : 1;
+    c = strcmp(a->arm_name, b->arm_name);
+    if (c) return c;
+    if (a->x != b->x) return a->x < b->x ? -1 : 1;
+    return strcmp(a->at, b->at) ? strcmp(a->at, b->at) : strcmp(a->reference, b->reference);
+}
+
+static void note(char *to, size_t cap, const char *found)
+{
+    if (!to[0]) fkt_text_cut(to, cap, found);
+    else if (strcmp(to, found) != 0) snprintf(to, cap, "several");
+}
+
+static void note_seed(struct fkt_summary *s, uint64_t *seen, size_t *n, const json_t *cell)
+{
+    const json_t *j = json_object_get(cell, "seed");
+    const uint64_t seed = (uint64_t)json_integer_value(j);
+    for (size_t i = 0; i < *n; i++)
+        if (seen[i] == seed) return;
+    if (!json_is_integer(j) || *n >= FKT_SEEDS_MAX) return;
+    seen[(*n)++] = seed;
+    snprintf(s->seeds + strlen(s->seeds), sizeof s->seeds - strlen(s->seeds), "%s%llu", s->seeds[0] ? ", " : "",
+             (unsigned long long)seed);
+}
+
+fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
+{
+    uint64_t seen[FKT_SEEDS_MAX];
+    size_t n_seen = 0, i, k;
+    const json_t *cell, *point;
+    fkt_status st = FKT_OK;
+    memset(out, 0, sizeof *out);
+    json_array_foreach (cells, i, cell) {
+        const struct fkt_experiment *e = fkt_experiment_find(text_of(cell, "experiment"));
+        if (!e) continue;
+        json_array_foreach (json_object_get(cell, "points"), k, point) FKT_TRY(add_point(out, e, cell, point));
+        note(out->machine, sizeof out->machine, text_of(cell, "machine"));
+        note(out->version, sizeof out->version, text_of(cell, "version"));
+        note_seed(out, seen, &n_seen, cell);
+        out->quick |= json_is_true(json_object_get(cell, "quick"));
+    }
+    for (size_t r = 0; r < out->n; r++)
+        for (size_t m = 0; m < out->row[r].experiment->n_metrics; m++) {
+            struct fkt_summary_value *v = &out->row[r].value[m];
+            v->deviation = v->n > 1 ? sqrt(v->deviation / (double)(v->n - 1)) : 0;
+        }
+    if (out->n) qsort(out->row, out->n, sizeof *out->row, compare);
+out:
+    if (st != FKT_OK) fkt_summary_clear(out);
+    return st;
+}
+
+void fkt_summary_clear(struct fkt_summary *s)
+{
+    for (size_t i = 0; i < s->n; i++) fkt_free(s->row[i].value);
+    fkt_free(s->row);
+    memset(s, 0, sizeof *s);
+}
+
+size_t fkt_summary_positions(const struct fkt_summary *s, const struct fkt_experiment *e, struct fkt_position *out,
+                             char (*label)[48], size_t cap)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct fkt_summary_row *r = &s->row[i];
+        size_t k = 0, to;
+        if (r->experiment != e || r->reference[0]) continue;
+        while (k < n && strcmp(label[k], r->at) != 0) k++;
+        if (k < n || n >= cap) continue;
+        for (to = n; to > 0 && out[to - 1].x > r->x; to--) {
+            out[to] = out[to - 1];
+            memcpy(label[to], label[to - 1], sizeof *label);
+        }
+        out[to] = (struct fkt_position){.x = r->x};
+        memcpy(label[to], r->at, sizeof *label);
+        n++;
+    }
+    return n;
+}
+
+const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, const struct fkt_experiment *e,
+                                               const char *panel, const char *arm, const char *at,
+                                               const char *reference)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct fkt_summary_row *r = &s->row[i];
+        if (r->experiment == e && !strcmp(r->panel, panel) && !strcmp(r->arm_name, arm) &&
+            (reference ? r->reference[0] && (!*reference || !strcmp(r->reference, reference))
+                       : !r->reference[0] && !strcmp(r->at, at)))
+            return r;
+    }
+    return NULL;
+}
+
+int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->row[i].experiment == e && s->row[i].reference[0]) return 1;
+    return 0;
+}
+
+size_t fkt_summary_seeds(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t m = 0; s->row[i].experiment == e && m < e->n_metrics; m++)
+            if (s->row[i].value[m].n > most) most = s->row[i].value[m].n;
+    return most;
+}
+
+/* Rows of one panel and arm stand side by side. */
+int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    const struct fkt_summary_row *last = NULL;
+    int found = -1;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct fkt_summary_row *r = &s->row[i];
+        if (r->experiment != e || !r->moments[0]) continue;
+        if (found < 0) found = 1;
+        if (!strcmp(r->moments, "differ")) found = 0;
+        if (last && !strcmp(last->panel, r->panel) && !strcmp(last->arm_name, r->arm_name) &&
+            strcmp(last->moments, r->moments) != 0)
+            found = 0;
+        last = r;
+    }
+    return found;
+}

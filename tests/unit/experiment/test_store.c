@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_store.c - which cells a run has, and the folder that keeps them. */
+#include "experiment/experiment.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "tests/support/check.h"
+#include "tests/support/scratch.h"
+
+#include <string.h>
+
+static struct scratch dir;
+
+static struct fkt_experiment_options options_of(const struct fkt_experiment **list, size_t n)
+{
+    return (struct fkt_experiment_options){
+        .experiments = list, .n_experiments = n, .quick = 1, .n_seeds = 2, .seed = {3, 8}, .threads = 1};
+}
+
+static void cells_are_every_panel_arm_position_and_seed(void **state)
+{
+    const struct fkt_experiment *list[] = {fkt_experiment_find("clients"), fkt_experiment_find("epsilon")};
+    struct fkt_experiment_options o = options_of(list, 2);
+    struct fkt_cell *cells = NULL;
+    size_t n = 0;
+    (void)state;
+    CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
+    /* No network: no bound by real images. clients: 3 arms, 3 positions apart, 2 seeds; epsilon: 3 arms, 2 seeds. */
+    assert_int_equal(n, 3 * 3 * 2 + 3 * 2);
+    assert_string_equal(cells[0].key, "clients.demo.paper.5.3");
+    assert_string_equal(cells[n - 1].key, "epsilon.demo.guide.8");
+    assert_true(fkt_cell_is_first(&cells[0]) && !fkt_cell_is_last(&cells[0])); /* 5, 20 and 50 sites, seed after seed */
+    assert_true(!fkt_cell_is_first(&cells[1]) && !fkt_cell_is_last(&cells[1]));
+    assert_true(!fkt_cell_is_first(&cells[2]) && fkt_cell_is_last(&cells[2]));
+    assert_true(fkt_cell_is_first(&cells[n - 1]) && fkt_cell_is_last(&cells[n - 1])); /* all epsilons in one cell */
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(cells[i].key, cells[k].key);
+    fkt_free(cells);
+    o.network = 2;
+    CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
+    assert_int_equal(n, 3 * 3 * 2 + 4 * 2); /* of the two, epsilon alone trains in quick runs */
+    fkt_free(cells);
+}
+
+static void names_of_sets_are_plain_words(void **state)
+{
+    char room[96];
+    (void)state;
+    assert_true(fkt_experiment_plain("imagenette64", NULL));
+    assert_true(fkt_experiment_plain("a-b_c.1", NULL));
+    assert_false(fkt_experiment_plain("../x", room));
+    assert_null(strchr(room, '/'));
+    assert_int_not_equal(room[0], '.');
+    assert_false(fkt_experiment_plain("", NULL));
+    assert_false(fkt_experiment_plain(".hidden", NULL));
+}
+
+static void a_folder_goes_on_under_the_same_options_alone(void **state)
+{
+    const struct fkt_experiment *list[] = {fkt_experiment_find("mechanism")};
+    struct fkt_experiment_options o = options_of(list, 1);
+    const char *folder = scratch_path(&dir, "run");
+    (void)state;
+    CHECK_OK(fkt_store_begin(folder, &o, 0));
+    CHECK_STATUS(fkt_store_begin(folder, &o, 0), FKT_E_EXISTS);
+    CHECK_OK(fkt_store_begin(folder, &o, 1));
+    o.seed[1] = 9;
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_MISMATCH);
+}
+
+static void what_is_put_is_read(void **state)
+{
+    const struct fkt_experiment *list[] = {fkt_experiment_find("mechanism")};
+    struct fkt_experiment_options o = options_of(list, 1);
+    const char *folder = scratch_path(&dir, "put");
+    const struct fkt_position x = {0.3, NULL};
+    struct fkt_cell *cells = NULL;
+    json_t *points = json_array(), *all = NULL;
+    size_t n;
+    (void)state;
+    CHECK_OK(fkt_store_begin(folder, &o, 0));
+    CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
+    assert_false(fkt_store_has(folder, &cells[0]));
+    CHECK_OK(fkt_point_add(points, &x, NULL, json_pack("{s:f}", "covariance_error", 0.5), NULL));
+    CHECK_OK(fkt_store_put(folder, &cells[0], points, &o));
+    assert_true(fkt_store_has(folder, &cells[0]));
+    assert_false(fkt_store_has(folder, &cells[1]));
+    CHECK_OK(fkt_store_read(folder, &all));
+    assert_int_equal(json_array_size(all), 1);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(all, 0), "panel")), "200-records");
+    json_decref(all);
+    CHECK_OK(fkt_file_write(scratch_path(&dir, "put/cells/other.json"), "{}", 2, 0));
+    CHECK_STATUS(fkt_store_read(folder, &all), FKT_E_FORMAT);
+    fkt_free(cells);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    scratch_init(&dir);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    scratch_release(&dir);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cells_are_every_panel_arm_position_and_seed),
+        cmocka_unit_test(names_of_sets_are_plain_words),
+        cmocka_unit_test(a_folder_goes_on_under_the_same_options_alone),
+        cmocka_unit_test(what_is_put_is_read),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

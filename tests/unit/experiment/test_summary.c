@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_summary.c - cells to means, deviations, tables and the comparison of hashes; figures computed by hand. */
+#include "experiment/summary.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "tests/support/check.h"
+
+#include <string.h>
+
+static json_t *cells_of(const char *second_hash)
+{
+    char text[4096];
+    json_t *j;
+    snprintf(
+        text, sizeof text,
+        "[{\"schema\":\"fedkt.cell/1\",\"experiment\":\"clients\",\"panel\":\"eurosat\",\"arm\":\"joint\","
+        "\"title\":\"joint, ours\",\"seed\":0,\"machine\":\"m\",\"version\":\"1\",\"points\":[{\"x\":20,\"at\":\"20\","
+        "\"values\":{\"lda\":0.5,\"best_head\":0.5},\"facts\":{\"moments_sha256\":\"aa\"}},"
+        "{\"reference\":\"no noise\",\"values\":{\"lda\":0.75}}]},"
+        "{\"schema\":\"fedkt.cell/1\",\"experiment\":\"clients\",\"panel\":\"eurosat\",\"arm\":\"joint\","
+        "\"title\":\"joint, ours\",\"seed\":1,\"machine\":\"m\",\"version\":\"1\",\"points\":[{\"x\":20,\"at\":\"20\","
+        "\"values\":{\"lda\":0.7,\"best_head\":null},\"facts\":{\"moments_sha256\":\"aa\"}}]},"
+        "{\"schema\":\"fedkt.cell/1\",\"experiment\":\"clients\",\"panel\":\"eurosat\",\"arm\":\"joint\","
+        "\"title\":\"joint, ours\",\"seed\":0,\"machine\":\"m\",\"version\":\"1\",\"points\":[{\"x\":5,\"at\":\"5\","
+        "\"values\":{\"lda\":0.25},\"facts\":{\"moments_sha256\":\"%s\"}}]},"
+        "{\"schema\":\"fedkt.cell/1\",\"experiment\":\"of another version\",\"points\":[{\"x\":1}]}]",
+        second_hash);
+    j = json_loads(text, 0, NULL);
+    assert_non_null(j);
+    return j;
+}
+
+static size_t lda_of(const struct fkt_experiment *e)
+{
+    size_t m = 0;
+    while (strcmp(fkt_metric_key(&e->metric[m]), "lda") != 0) m++;
+    return m;
+}
+
+static void mean_and_deviation_over_seeds(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    const size_t lda = lda_of(e);
+    const struct fkt_summary_row *r;
+    struct fkt_summary s;
+    json_t *cells = cells_of("aa");
+    char text[32];
+    (void)state;
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.seeds, "0, 1");
+    r = fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL);
+    assert_non_null(r);
+    assert_int_equal(r->value[lda].n, 2);
+    CHECK_NEAR(r->value[lda].mean, 0.6, 1e-15);
+    CHECK_NEAR(r->value[lda].deviation, 0.1 * 1.4142135623730951, 1e-15); /* sample deviation of 0.5 and 0.7 */
+    fkt_value_text(text, &r->value[lda], &e->metric[lda]);
+    assert_string_equal(text, "60.0 \xc2\xb1 14.1");
+    assert_int_equal(r->value[0].n, 1); /* null is not a number */
+    assert_null(fkt_summary_find(&s, e, "eurosat", "joint", "50", NULL));
+    r = fkt_summary_find(&s, e, "eurosat", "joint", "", "no noise");
+    assert_non_null(r);
+    CHECK_NEAR(r->value[lda].mean, 0.75, 0);
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
+static void positions_are_in_order(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    struct fkt_position x[4];
+    char label[4][48];
+    struct fkt_summary s;
+    json_t *cells = cells_of("aa");
+    (void)state;
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_int_equal(fkt_summary_positions(&s, e, x, label, 4), 2);
+    assert_string_equal(label[0], "5");
+    assert_string_equal(label[1], "20");
+    assert_int_equal(fkt_summary_positions(&s, e, x, label, 1), 1);
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
+static void other_moments_are_noticed(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    static const char *const second[] = {"aa", "bb"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct fkt_summary s;
+        json_t *cells = cells_of(second[i]);
+        CHECK_OK(fkt_summary_make(&s, cells));
+        assert_int_equal(fkt_summary_invariant(&s, e), !i);
+        assert_int_equal(fkt_summary_invariant(&s, fkt_experiment_find("epsilon")), -1);
+        fkt_summary_clear(&s);
+        json_decref(cells);
+    }
+}
+
+static void tables_have_the_numbers(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    struct fkt_summary s;
+    struct fkt_text t;
+    json_t *cells = cells_of("aa"), *paper = NULL, *j;
+    char *text = NULL;
+    (void)state;
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_text_init(&t);
+    fkt_table_csv(&t, &s, e);
+    CHECK_OK(fkt_text_status(&t));
+    assert_non_null(strstr(t.s, "clients,eurosat,\"joint, ours\",5,,lda,1,0.25,0,aa\n"));
+    assert_non_null(strstr(t.s, "clients,eurosat,\"joint, ours\",,no noise,lda,1,0.75,0,\n"));
+    fkt_text_clear(&t);
+    fkt_text_init(&t);
+    CHECK_OK(fkt_paper_figures(&paper));
+    fkt_table_markdown(&t, &s, e, paper);
+    assert_non_null(strstr(t.s, "| EuroSAT | joint, ours | LDA | 25.0 | 60.0 \xc2\xb1 14.1 | 75.0 |\n"));
+    assert_non_null(strstr(t.s, "The paper, Figure 3 (a)"));
+    CHECK_OK(fkt_table_json(&text, &s, e));
+    j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(j);
+    assert_int_equal(json_array_size(json_object_get(j, "rows")), 3);
+    assert_true(json_is_true(json_object_get(j, "same_moments")));
+    json_decref(j);
+    fkt_free(text);
+    fkt_text_clear(&t);
+    fkt_summary_clear(&s);
+    json_decref(cells);
+    json_decref(paper);
+}
+
+/* Each published table belongs to an experiment of ours or of a later one, and its rows have its columns. */
+static void published_figures_are_whole(void **state)
+{
+    json_t *paper = NULL, *table, *row;
+    size_t i, k, found = 0;
+    (void)state;
+    CHECK_OK(fkt_paper_figures(&paper));
+    json_array_foreach (paper, i, table) {
+        const size_t columns = json_array_size(json_object_get(table, "columns"));
+        found += fkt_experiment_find(json_string_value(json_object_get(table, "experiment"))) != NULL;
+        assert_true(columns >= 2);
+        assert_true(json_array_size(json_object_get(table, "rows")) >= 1);
+        json_array_foreach (json_object_get(table, "rows"), k, row) assert_int_equal(json_array_size(row), columns);
+    }
+    assert_true(found >= 10);
+    json_decref(paper);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mean_and_deviation_over_seeds), cmocka_unit_test(positions_are_in_order),
+        cmocka_unit_test(other_moments_are_noticed),     cmocka_unit_test(tables_have_the_numbers),
+        cmocka_unit_test(published_figures_are_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
