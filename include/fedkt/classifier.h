@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classifier.h - closed-form heads from class Gaussians alone: nearest mean, LDA, QDA, RDA; noise-aware; no images needed.
- * Letters: K classes, m length of w, n vectors. */
+/* classifier.h - closed-form heads from class Gaussians alone: nearest mean, LDA, QDA, RDA; noise-aware; no images
+ * needed. Letters: K classes, m length of w, n vectors. */
 #ifndef FEDKT_CLASSIFIER_H
 #define FEDKT_CLASSIFIER_H
 

@@ -194,6 +194,16 @@ static int parse_network(const char *word)
         CLI_OPT_WHOLE("public-per-epoch", &(s).shared_each, "N", 0,                                                    \
                       "of them in each epoch, others in the next (default: as many as the drawn images)")
 
+#define SYNTHETIC_ROWS(s)                                                                                              \
+    CLI_OPT_HEAD("synthetic images"),                                                                                  \
+        CLI_OPT_WHOLE("per-class", &(s).per_class, "N", 0,                                                             \
+                      "write N synthetic images per class into the run folder (default: none)"),                       \
+        CLI_OPT_CHOICE("format", &(s).format, fkt_export_parse, "folder, npz, webdataset or dpimagebench",             \
+                       "format of the images"),                                                                        \
+        CLI_OPT_CHOICE("estimator", &(s).estimator, fkt_estimator_parse, "clamp or rie",                               \
+                       "how covariances are repaired for sampling"),                                                   \
+        CLI_GUIDED_ROW((s).guided)
+
 int cli_simulate(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_sim s = {.codec = CLI_CODEC_DEFAULTS,
@@ -250,14 +260,7 @@ int cli_simulate(const struct cli_command *self, int argc, char **argv)
                       "partition (with each record's bytes), drop-outs, samples (default: 0); public"),
         {CLI_WHOLE, "insecure-seed", &s.insecure_seed, "S",
          "TESTS ONLY: noise from a known seed too; the result is not private and says so", 0, NULL, NULL, &s.seeded},
-        CLI_OPT_HEAD("synthetic images"),
-        CLI_OPT_WHOLE("per-class", &s.per_class, "N", 0,
-                      "write N synthetic images per class into the run folder (default: none)"),
-        CLI_OPT_CHOICE("format", &s.format, fkt_export_parse, "folder, npz, webdataset or dpimagebench",
-                       "format of the images"),
-        CLI_OPT_CHOICE("estimator", &s.estimator, fkt_estimator_parse, "clamp or rie",
-                       "how covariances are repaired for sampling"),
-        CLI_GUIDED_ROW(s.guided),
+        SYNTHETIC_ROWS(s),
         NETWORK_ROWS(s),
         CLI_CODEC_ROWS(s.codec, CLI_TASK_CODEC),
         CLI_GUIDE_ROWS(s.codec),
