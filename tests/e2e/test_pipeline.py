@@ -132,7 +132,7 @@ class Stages(binary.Case):
                 self.assertGreater(item["signal"], reach - 0.01)
         self.assertEqual(
             sorted(path.name for path in (self.folder / "heads").glob("*.safetensors")),
-            ["lda.safetensors", "nearest_mean.safetensors", "qda.safetensors"],
+            ["lda.safetensors", "nearest_mean.safetensors", "qda.safetensors", "rda.safetensors"],
         )
         for name, accuracy in told["accuracy"].items():
             score = self.fedkt(

@@ -165,7 +165,7 @@ def test_heads_predict_and_whole_models(task, cli, tmp_path):
         assert np.allclose(posterior.sum(1), 1) and (posterior.argmax(1) == guess).mean() > 0.99
         assert head.classes == task.classes and head.length == 25
     assert found["lda"] > 0.3
-    whole = release.whole("lda")
+    whole = release.whole()
     images = np.stack([test.read(i, 16) for i in range(200)])
     assert (whole.predict(images) == heads["lda"].predict(w)).all()
     whole.save(tmp_path / "whole.safetensors")

@@ -70,7 +70,9 @@ FKT_MUST_USE fkt_status cli_train_check(struct cli_train *a);
 FKT_MUST_USE fkt_status cli_train_outputs(const struct cli_train *a);
 
 /* train_recipe.c: the effective options in one line, without paths, which may be private. */
-void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m, int moved);
+/* head: the teacher, or NULL; what it is may depend on the release. */
+void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m,
+                           const struct fkt_teacher *head, int moved);
 
 /* train_data.c: like (may be NULL): the model whose size and class order are the default. */
 FKT_MUST_USE fkt_status cli_images_open(struct cli_images *p, const struct cli_train *a,

@@ -67,6 +67,11 @@ static fkt_status has_images(const struct fkt_release *r)
                          "%s", why);
 }
 
+static enum fkt_head_kind head_of(const struct cli_train *a, const struct fkt_release *r)
+{
+    return a->head_kind_given ? (enum fkt_head_kind)a->head_kind : fkt_head_default(r->task.layout.pooled);
+}
+
 static fkt_status open_release(struct cli_images *p, const struct cli_train *a, struct fkt_training_source_spec *spec)
 {
     struct fkt_codec_settings settings;
@@ -88,7 +93,7 @@ static fkt_status open_release(struct cli_images *p, const struct cli_train *a, 
     else FKT_TRY(fkt_release_pipeline_codec(&p->release, &settings, &p->pipeline)); /* no weights of a guide */
     if (fkt_pipeline_codec(p->pipeline)) cli_print_dtype(&a->settings, fkt_pipeline_codec(p->pipeline), &a->run);
     if (a->head_teaches)
-        FKT_TRY(fkt_teacher_of_release(&p->teacher, &p->release, p->pipeline, (enum fkt_head_kind)a->head_kind,
+        FKT_TRY(fkt_teacher_of_release(&p->teacher, &p->release, p->pipeline, head_of(a, &p->release),
                                        (enum fkt_heads_on)a->head_on));
     spec->teacher = p->teacher;
     spec->release = &p->release;

@@ -70,7 +70,8 @@ static void add_steps(struct fkt_text *t, const struct fkt_recipe *r)
     }
 }
 
-void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m, int moved)
+void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, const struct fkt_model *m,
+                           const struct fkt_teacher *head, int moved)
 {
     const struct fkt_recipe *r = &a->recipe;
     struct fkt_text t;
@@ -78,8 +79,7 @@ void cli_train_recipe_line(char *out, size_t cap, const struct cli_train *a, con
     add_images(&t, a);
     fkt_text_addf(&t, " --network %s --stem %s --size %u", fkt_architecture_name(fkt_model_architecture(m)),
                   fkt_stem_name(fkt_model_stem(m)), fkt_model_size(m));
-    if (a->head_teaches)
-        fkt_text_addf(&t, " --teacher head --teacher-head %s", fkt_head_name((enum fkt_head_kind)a->head_kind));
+    if (head) fkt_text_addf(&t, " --teacher head --teacher-head %s", fkt_head_name(fkt_teacher_kind(head)));
     if (a->head_on) fkt_text_addf(&t, " --teacher-parts %s", fkt_heads_on_name((enum fkt_heads_on)a->head_on));
     add_steps(&t, r);
     if (a->holdout > 0) add_number(&t, "--holdout", a->holdout);

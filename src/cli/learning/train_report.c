@@ -30,10 +30,9 @@ static json_t *epoch_json(const struct fkt_epoch *e)
                      "images_per_second", real(e->images_per_second));
 }
 
-static json_t *teacher_json(const struct cli_train *a)
+static json_t *teacher_json(const struct cli_train *a, const struct fkt_teacher *head)
 {
-    if (a->head_teaches)
-        return json_pack("{s:s s:s}", "kind", "head", "head", fkt_head_name((enum fkt_head_kind)a->head_kind));
+    if (head) return json_pack("{s:s s:s}", "kind", "head", "head", fkt_head_name(fkt_teacher_kind(head)));
     return a->teacher ? json_pack("{s:s s:n}", "kind", "model", "head") : json_null();
 }
 
@@ -62,7 +61,7 @@ static json_t *results(const struct cli_training *t, const struct fkt_epoch *e, 
                   cli_path_json(a->checkpoint), "images", (json_int_t)fkt_training_source_set(t->images.source)->n,
                   "held_out", (json_int_t)(held ? held->n : 0), "model", cli_model_json(t->model), "epochs", epochs,
                   "test", test, "seconds", t->seconds, "resumed", t->resumed, "device",
-                  cli_device_json(a->recipe.device), "teacher", teacher_json(a), "public",
+                  cli_device_json(a->recipe.device), "teacher", teacher_json(a, t->images.teacher), "public",
                   public_json(t->images.source));
     if (j) cli_origin_json(j, fkt_model_origin(t->model));
     return j;

@@ -280,7 +280,8 @@ static void set_origin(struct cli_training *t)
 {
     struct fkt_model_origin o;
     fkt_training_origin(&o, fkt_training_source_set(t->images.source), t->from, t->teacher);
-    cli_train_recipe_line(o.recipe, sizeof o.recipe, t->asked, t->model, fkt_trainer_moved(t->trainer));
+    cli_train_recipe_line(o.recipe, sizeof o.recipe, t->asked, t->model, t->images.teacher,
+                          fkt_trainer_moved(t->trainer));
     fkt_model_set_origin(t->model, &o);
     if (t->averaged) fkt_model_set_origin(t->averaged, &o);
 }
