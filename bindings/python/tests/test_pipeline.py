@@ -167,7 +167,7 @@ def test_heads_predict_and_whole_models(task, cli, tmp_path):
     assert found["lda"] > 0.3
     whole = release.whole()
     images = np.stack([test.read(i, 16) for i in range(200)])
-    assert (whole.predict(images) == heads["lda"].predict(w)).all()
+    assert (whole.predict(images) == heads["rda"].predict(w)).all()
     whole.save(tmp_path / "whole.safetensors")
     whole.save(tmp_path / "whole.onnx")
     cli("heads", "--release", "r", "--export", "theirs.safetensors")
