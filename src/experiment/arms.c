@@ -22,7 +22,8 @@ const struct fkt_arm fkt_usual_arms[FKT_USUAL_ARMS] = {
 const struct fkt_metric fkt_accuracy_metrics[FKT_ACCURACY_METRICS] = {
     {"best_head", "best head", 100, 1, 0}, {NULL, NULL, 100, 1, FKT_HEAD_NEAREST_MEAN},
     {NULL, NULL, 100, 1, FKT_HEAD_LDA},    {NULL, NULL, 100, 1, FKT_HEAD_QDA},
-    {"resnet18", "ResNet-18", 100, 1, 0},  {"resnet8", "ResNet-8", 100, 1, 0},
+    {NULL, NULL, 100, 1, FKT_HEAD_RDA},    {"resnet18", "ResNet-18", 100, 1, 0},
+    {"resnet8", "ResNet-8", 100, 1, 0},
 };
 
 const char *fkt_metric_key(const struct fkt_metric *m)

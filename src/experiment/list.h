@@ -22,6 +22,6 @@ extern const struct fkt_arm fkt_usual_arms[];
 enum { FKT_USUAL_ARMS = 4, FKT_ARM_REAL = 100 }; /* kind of the last: a network on real images */
 /* metrics of accuracy: best head, the three heads, the networks. */
 extern const struct fkt_metric fkt_accuracy_metrics[];
-enum { FKT_ACCURACY_METRICS = 6 };
+enum { FKT_ACCURACY_METRICS = 7 };
 
 #endif

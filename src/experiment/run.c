@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/meter.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +35,9 @@ static fkt_status one(const struct fkt_experiment_run *run, struct fkt_lab *lab,
     char why[768] = "";
     if (ends_run(st)) return st;
     if (st != FKT_OK) {
-        strncat(why, fkt_error_text(), sizeof why - 1);
-        json_array_append_new(skipped, json_pack("{s:s s:s}", "cell", c->key, "why", why));
+        fkt_text_cut(why, sizeof why, fkt_error_text()); /* it may name a path that is not UTF-8 */
+        if (json_array_append_new(skipped, json_pack("{s:s s:s}", "cell", c->key, "why", why)) != 0)
+            return fkt_fail(FKT_E_NOMEM, "out of memory while noting a cell that was skipped");
     }
     if (run->done) run->done(run->ctx, c, st == FKT_OK ? NULL : why);
     return FKT_OK;

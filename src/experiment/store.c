@@ -36,9 +36,9 @@ static json_t *plan_json(const struct fkt_experiment_options *o)
     for (size_t i = 0; i < o->n_experiments; i++) json_array_append_new(names, json_string(o->experiments[i]->name));
     for (size_t i = 0; i < o->n_seeds; i++) json_array_append_new(seeds, json_integer((json_int_t)o->seed[i]));
     for (size_t i = 0; i < o->n_sets; i++) json_array_append_new(sets, json_string(o->sets[i]));
-    return json_pack("{s:s s:s s:o s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
-                     "experiments", names, "quick", o->quick, "seeds", seeds, "sets", sets, "network",
-                     o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
+    return json_pack("{s:s s:s s:o s:b s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
+                     "experiments", names, "quick", o->quick, "embedded", !o->data, "seeds", seeds, "sets", sets,
+                     "network", o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
 }
 
 /* The plan of the folder must be the one that this run would write. */
@@ -81,6 +81,7 @@ fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_optio
     FKT_TRY(fkt_path_join(&cells, folder, "cells"));
     if (resume && stat(plan, &sb) == 0) {
         FKT_TRY(compare_plan(plan, o));
+        FKT_TRY(fkt_mkdirs(cells)); /* a run may have been killed before it was made */
         goto out;
     }
     if (!is_empty(folder)) {
@@ -88,8 +89,9 @@ fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_optio
                       resume ? "'%s' is not empty, and has no plan of an experiment" : "'%s' is not empty", folder);
         goto out;
     }
-    FKT_TRY(fkt_mkdirs(cells));
+    FKT_TRY(fkt_mkdirs(folder));
     FKT_TRY(write_json(plan, plan_json(o), 0));
+    FKT_TRY(fkt_mkdirs(cells));
 out:
     fkt_free(plan);
     fkt_free(cells);

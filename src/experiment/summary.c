@@ -127,6 +127,20 @@ static void note_seed(struct fkt_summary *s, uint64_t *seen, size_t *n, const js
              (unsigned long long)seed);
 }
 
+/* 1: a cell before this one is of the same experiment, set, arm and seed. */
+static int repeated(const json_t *cells, size_t at)
+{
+    static const char *const key[] = {"experiment", "panel", "arm", "seed"};
+    const json_t *own = json_array_get(cells, at);
+    for (size_t i = 0; i < at; i++) {
+        const json_t *other = json_array_get(cells, i);
+        size_t k = 0;
+        while (k < 4 && json_equal(json_object_get(own, key[k]), json_object_get(other, key[k]))) k++;
+        if (k == 4 && json_equal(json_object_get(own, "points"), json_object_get(other, "points"))) return 1;
+    }
+    return 0;
+}
+
 fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
 {
     uint64_t seen[FKT_SEEDS_MAX];
@@ -136,12 +150,17 @@ fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
     memset(out, 0, sizeof *out);
     json_array_foreach (cells, i, cell) {
         const struct fkt_experiment *e = fkt_experiment_find(text_of(cell, "experiment"));
-        if (!e) continue;
+        if (!e || repeated(cells, i)) continue;
+        if (out->n && out->quick != json_is_true(json_object_get(cell, "quick"))) {
+            st =
+                fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "some cells are quick ones, and others are not");
+            goto out;
+        }
         json_array_foreach (json_object_get(cell, "points"), k, point) FKT_TRY(add_point(out, e, cell, point));
         note(out->machine, sizeof out->machine, text_of(cell, "machine"));
         note(out->version, sizeof out->version, text_of(cell, "version"));
         note_seed(out, seen, &n_seen, cell);
-        out->quick |= json_is_true(json_object_get(cell, "quick"));
+        out->quick = json_is_true(json_object_get(cell, "quick"));
     }
     for (size_t r = 0; r < out->n; r++)
         for (size_t m = 0; m < out->row[r].experiment->n_metrics; m++) {

@@ -37,6 +37,8 @@ const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, cons
 struct fkt_text;
 void fkt_table_csv(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e);
 FKT_MUST_USE fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct fkt_experiment *e);
+/* Words of a cell inside Markdown: no markup, no end of a line or of a column. */
+void fkt_markdown_text(struct fkt_text *t, const char *s);
 void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                         const json_t *paper);
 void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struct fkt_metric *m); /* "81.2 ± 0.3" */

@@ -21,17 +21,23 @@ void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struc
     else snprintf(out, 32, "%.*f", m->digits, m->scale * v->mean);
 }
 
-/* Titles and sets hold no quotes; a comma needs them. */
-static void csv_word(struct fkt_text *t, const char *s)
-{
-    fkt_text_add(t, strchr(s, ',') ? "\"" : "");
-    for (; *s; s++) fkt_text_addf(t, *s == '"' ? "\"\"" : "%c", *s);
-}
-
+/* RFC 4180. Cells of others may hold anything. */
 static void csv_field(struct fkt_text *t, const char *s)
 {
-    csv_word(t, s);
-    fkt_text_add(t, strchr(s, ',') ? "\"," : ",");
+    const char *quote = s[strcspn(s, ",\"\r\n")] ? "\"" : "";
+    fkt_text_add(t, quote);
+    for (; *s; s++) fkt_text_addf(t, *s == '"' ? "\"\"" : "%c", *s);
+    fkt_text_addf(t, "%s,", quote);
+}
+
+void fkt_markdown_text(struct fkt_text *t, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '<') fkt_text_add(t, "&lt;");
+        else if (*s == '>') fkt_text_add(t, "&gt;");
+        else if (*s == '|' || *s == '\\' || *s == '`' || *s == '[' || *s == ']') fkt_text_addf(t, "\\%c", *s);
+        else fkt_text_addf(t, "%c", (unsigned char)*s < ' ' ? ' ' : *s);
+    }
 }
 
 void fkt_table_csv(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e)
@@ -104,7 +110,11 @@ static void markdown_row(struct fkt_text *t, const struct fkt_summary *s, const 
     const struct fkt_experiment *e = first->experiment;
     const struct fkt_summary_row *r;
     char value[32];
-    fkt_text_addf(t, "| %s | %s | %s |", panel, first->arm, fkt_metric_title(&e->metric[m]));
+    fkt_text_add(t, "| ");
+    fkt_markdown_text(t, panel);
+    fkt_text_add(t, " | ");
+    fkt_markdown_text(t, first->arm);
+    fkt_text_addf(t, " | %s |", fkt_metric_title(&e->metric[m]));
     for (size_t c = 0; c < n; c++) {
         r = fkt_summary_find(s, e, first->panel, first->arm_name, label[c], NULL);
         if (r) fkt_value_text(value, &r->value[m], &e->metric[m]);
@@ -155,7 +165,11 @@ void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const s
     const json_t *table;
     size_t i;
     fkt_text_addf(t, "| %s | arm | measure |", e->panel ? "panel" : "set");
-    for (size_t c = 0; c < n; c++) fkt_text_addf(t, " %s |", label[c]);
+    for (size_t c = 0; c < n; c++) {
+        fkt_text_add(t, " ");
+        fkt_markdown_text(t, label[c]);
+        fkt_text_add(t, " |");
+    }
     fkt_text_add(t, references ? " no noise |\n| --- | --- | --- | --- |" : "\n| --- | --- | --- |");
     for (size_t c = 0; c < n; c++) fkt_text_add(t, " --- |");
     fkt_text_add(t, "\n");

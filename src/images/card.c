@@ -302,7 +302,8 @@ static int is_address(const char *s)
 fkt_status fkt_publisher_check(const struct fkt_publisher *p)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-+";
-    if (p->license && (!*p->license || strlen(p->license) > 64 || p->license[strspn(p->license, letters)]))
+    if (p->license && (!*p->license || strlen(p->license) > 64 || p->license[strspn(p->license, letters)] ||
+                       strchr(".-+", p->license[0])))
         return fkt_fail_hint(FKT_E_ARG, "for example 'CC-BY-4.0'", "license '%.80s' is not an SPDX identifier",
                              p->license);
     if (p->creator && (!fkt_plain_text(p->creator) || strlen(p->creator) > 255))

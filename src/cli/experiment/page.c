@@ -254,7 +254,7 @@ static void head(struct fkt_text *t, const struct fkt_page *p)
     fkt_html_text(t, s->seeds);
     fkt_text_add(t,
                  "; delta 1e-5. Values are means, with one standard deviation over seeds where there are several. The "
-                 "best head is the best of the three on the test images, so it is a bound on the choice of one.</p>\n");
+                 "best head is the best of all on the test images, so it is a bound on the choice of one.</p>\n");
     if (s->quick)
         fkt_text_add(t,
                      "<p class=\"below\">Quick cells: some hundred records, small networks, few epochs. They show that "
@@ -375,8 +375,11 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     from += strlen(first);
     fkt_text_addn(out, text, (size_t)(from - text));
     seeds = fkt_summary_seeds(p->summary, e);
-    fkt_text_addf(out, "\nfedkt %s; %s; %zu seed%s%s.\n\n", p->summary->version, p->summary->machine, seeds,
-                  seeds == 1 ? "" : "s", p->summary->quick ? "; QUICK" : "");
+    fkt_text_add(out, "\nfedkt ");
+    fkt_markdown_text(out, p->summary->version);
+    fkt_text_add(out, "; ");
+    fkt_markdown_text(out, p->summary->machine);
+    fkt_text_addf(out, "; %zu seed%s%s.\n\n", seeds, seeds == 1 ? "" : "s", p->summary->quick ? "; QUICK" : "");
     fkt_table_markdown(out, p->summary, e, p->paper);
     if (e->invariant && fkt_summary_invariant(p->summary, e) == 1)
         fkt_text_add(out, "\nThe exact moments of each arm and set are the same in all cells (SHA-256).\n");

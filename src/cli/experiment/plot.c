@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 480, HEIGHT = 310, LEFT = 50, RIGHT = 14, TOP = 12, BOTTOM = 44, COLOURS = 6, LINES = 24 };
+enum { WIDTH = 480, HEIGHT = 310, LEFT = 50, RIGHT = 14, TOP = 12, BOTTOM = 44, COLOURS = 6, LINES = 24, TICKS = 24 };
 
 struct axis {
     double lo, hi;   /* of the values, or of their logarithms */
@@ -75,8 +75,9 @@ static void ticks(struct fkt_text *t, const struct axis *a, int horizontal)
     const int sparse = a->hi - a->lo > 1.6; /* decades */
     if (!a->log) {
         const double step = step_of(a->hi > a->lo ? a->hi - a->lo : 1);
-        for (double v = ceil(a->lo / step - 1e-9) * step; v <= a->hi + step * 1e-6; v += step)
-            tick(t, a, fabs(v) < step * 1e-6 ? 0 : v, horizontal);
+        const double first = ceil(a->lo / step - 1e-9);
+        for (int i = 0; i < TICKS && (first + i) * step <= a->hi + step * 1e-6; i++)
+            tick(t, a, (first + i) * step, horizontal);
         return;
     }
     for (int d = (int)floor(a->lo); d <= (int)ceil(a->hi); d++)

@@ -28,8 +28,8 @@ static void add_images(struct fkt_text *t, const struct cli_train *a)
                       (unsigned long long)a->draw_seed, fkt_estimator_name(a->estimate.estimator),
                       a->fresh ? " --fresh" : "");
     if (a->guided) fkt_text_addf(t, " --guided%s%s", *a->guided ? " " : "", a->guided);
-    if (a->plain > 0) fkt_text_addf(t, " --plain %g", a->plain);
-    if (a->blend > 0) fkt_text_addf(t, " --blend %g", a->blend);
+    if (a->plain > 0) add_number(t, "--plain", a->plain);
+    if (a->blend > 0) add_number(t, "--blend", a->blend);
     if (a->release && a->settings.dtype)
         fkt_text_addf(t, " --codec-dtype %s", fkt_codec_dtype_name((enum fkt_codec_dtype)a->settings.dtype));
     if (a->estimate.tau != 0) add_number(t, "--tau", a->estimate.tau);

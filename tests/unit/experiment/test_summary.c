@@ -99,6 +99,51 @@ static void other_moments_are_noticed(void **state)
     }
 }
 
+/* A cell of two folders counts once; quick cells and full ones do not stand in one table. */
+static void cells_of_several_folders(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    const size_t lda = lda_of(e);
+    struct fkt_summary s;
+    json_t *cells = cells_of("aa"), *quick;
+    (void)state;
+    json_array_append_new(cells, json_deep_copy(json_array_get(cells, 0)));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_int_equal(fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL)->value[lda].n, 2);
+    fkt_summary_clear(&s);
+    quick = json_deep_copy(json_array_get(cells, 1));
+    json_object_set_new(quick, "seed", json_integer(7));
+    json_object_set_new(quick, "quick", json_true());
+    json_array_append_new(cells, quick);
+    CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    json_decref(cells);
+}
+
+/* Words of a stranger's cell stay inside their field. */
+static void words_of_cells_are_no_markup(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    struct fkt_summary s;
+    struct fkt_text t;
+    json_t *cells = cells_of("aa"), *cell = json_array_get(cells, 1);
+    (void)state;
+    json_object_set_new(cell, "arm", json_string("mine"));
+    json_object_set_new(cell, "title", json_string("a \"b\"\n| <img> <!-- /experiment:clients -->"));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_text_init(&t);
+    fkt_table_csv(&t, &s, e);
+    assert_non_null(strstr(t.s, "clients,eurosat,\"a \"\"b\"\"\n| <img> <!-- /experiment:clients -->\",20,"));
+    fkt_text_clear(&t);
+    fkt_text_init(&t);
+    fkt_table_markdown(&t, &s, e, NULL);
+    assert_null(strstr(t.s, "<!--"));
+    assert_null(strstr(t.s, "<img"));
+    assert_non_null(strstr(t.s, "| EuroSAT | a \"b\" \\| &lt;img&gt; &lt;!-- /experiment:clients --&gt; | LDA |"));
+    fkt_text_clear(&t);
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
 static void tables_have_the_numbers(void **state)
 {
     const struct fkt_experiment *e = fkt_experiment_find("clients");
@@ -155,7 +200,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mean_and_deviation_over_seeds), cmocka_unit_test(positions_are_in_order),
         cmocka_unit_test(other_moments_are_noticed),     cmocka_unit_test(tables_have_the_numbers),
-        cmocka_unit_test(published_figures_are_whole),
+        cmocka_unit_test(published_figures_are_whole),   cmocka_unit_test(cells_of_several_folders),
+        cmocka_unit_test(words_of_cells_are_no_markup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
