@@ -221,7 +221,7 @@ fkt_status fkt_facts_check(const struct fkt_task *task, const struct fkt_round_f
 static void forget_what_was_not_asked(json_t *derived, const json_t *said, const struct fkt_release *r)
 {
     static const char *const later[] = {"accounting", "rho", "noise_shares", "holds_against"};
-    if (r->task.federation.sites) return;
+    if (r->task.federation.sites || r->sum.n) return;
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (json_object_get(said, later[i])) return;
     for (size_t i = 0; i < sizeof later / sizeof *later; i++) json_object_del(derived, later[i]);

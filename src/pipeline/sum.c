@@ -228,14 +228,17 @@ out:
 
 json_t *fkt_sum_holds_against(const struct fkt_release *r)
 {
-    char words[640];
+    const uint32_t missing = r->task.division.number - r->sum.n;
+    char words[768];
     snprintf(words, sizeof words,
-             "readers of the release and of every cohort's total, the operator among them, with up to the tolerated "
-             "number of colluding sites in each cohort: if sites were assigned by randomness that nobody could know or "
+             "readers of the release and of the total of every cohort in the sum, the operator among them, with up to "
+             "the tolerated number of colluding sites in each of these cohorts: if sites were assigned by randomness "
+             "that nobody could know or "
              "choose when their keys were fixed, with up to %u colluding sites of %u, except with probability 2^-%d; "
              "assuming that every survivor outside the colluding ones added its share, and towards the operator as "
-             "long as the cryptography holds",
-             r->sum.covered, r->task.division.sites, FKT_COLLUSION_BITS);
+             "long as the cryptography holds%s",
+             r->sum.covered, r->task.division.sites, FKT_COLLUSION_BITS,
+             missing ? "; nothing is stated for the sites of the cohorts that are not in the sum" : "");
     return json_string(words);
 }
 

@@ -5,8 +5,10 @@
  * colluding ones in a cohort of n are hypergeometric; the cohorts' tails are added up (cohorts.md, step 6). The largest
  * A whose sum stays below 2^-40 is found by bisection: more colluding sites make every tail heavier.
  *
- * Rounding cannot make the result too large: a tail is a sum of positive terms whose first comes from logarithms with
- * an error below 1e-6 for 2^31 sites, and the sum is enlarged by more than that. oracle/cohorts.py computes the same
+ * Rounding cannot make the result too large: a tail is a sum of positive terms whose first comes from logarithms of
+ * factorials. One unit in the last place of log(2^30!) is 3.8e-6. Of the nine logarithms at most four are as large as
+ * that, or two and four of half the size: with errors of 4 units in each the first term is wrong by less than 1e-4, by
+ * which the sum is enlarged. oracle/cohorts.py computes the same
  * with 30 digits. Cost: some hundred terms for each cohort and step. */
 #include "fedkt/advanced/privacy.h"
 

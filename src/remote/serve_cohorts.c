@@ -100,6 +100,20 @@ out:
     return st;
 }
 
+/* Every enrolled site is in the task of its cohort. */
+static fkt_status check_rosters(const struct all *a)
+{
+    struct fkt_division_keys keys = {0};
+    fkt_status st = FKT_OK;
+    for (uint32_t i = 0; i < a->n; i++) FKT_TRY(fkt_division_keys_add(&keys, &a->cohort[i].task.federation));
+    FKT_TRY(fkt_division_keys_check(&keys, &a->cohort[0].task.division));
+out:
+    fkt_division_keys_clear(&keys);
+    if (st != FKT_E_MISMATCH) return st;
+    return fkt_hint(fkt_fail_in(st, "'%s'", a->spec->task),
+                    "give a folder that was made for a task in cohorts, unchanged");
+}
+
 static int heard(void *self, const struct fkt_serve_event *e);
 
 static fkt_status open_cohort(struct all *a, uint32_t i)
@@ -137,14 +151,15 @@ static fkt_status open_all(struct all *a)
         return fkt_fail(FKT_E_ARG, "a server needs a task, a folder for its state and an address to listen on");
     FKT_TRY(load_task(a, 0, &first, &path));
     if (first.division.number > COHORTS_MAX)
-        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "serve them in several processes, each cohort by itself, and add them up",
-                              "%u cohorts; one process serves at most %d", first.division.number, COHORTS_MAX));
+        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "make fewer, larger cohorts", "%u cohorts; one process serves at most %d",
+                              first.division.number, COHORTS_MAX));
     FKT_TRY(fkt_alloc(&a->cohort, first.division.number));
     a->n = first.division.number;
     if (a->spec->out) FKT_TRY(fkt_strdup(&a->out, a->spec->out));
     else FKT_TRY(fkt_path_join(&a->out, a->spec->state, "public"));
-    FKT_TRY(fkt_mkdirs(a->spec->state));
     for (uint32_t i = 0; i < a->n; i++) FKT_TRY(open_cohort(a, i));
+    FKT_TRY(check_rosters(a));
+    FKT_TRY(fkt_mkdirs(a->spec->state));
 out:
     fkt_task_clear(&first);
     fkt_free(path);
@@ -192,7 +207,8 @@ static fkt_status add_up(struct all *a)
         path = NULL;
         FKT_TRY(fkt_path_join(&path, a->cohort[i].out, "release.safetensors"));
         FKT_TRY(fkt_release_load(&made[n], path));
-        n++;
+        if (strcmp(made[n++]->sha256, a->cohort[i].last.release_sha256) != 0)
+            FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is not the release that cohort %u ended with", path, i));
     }
     if (!n)
         FKT_TRY(fkt_fail_hint(FKT_E_TOO_FEW, "nothing was released; make a new task to try again",

@@ -13,8 +13,12 @@
  * invalid. The task's hash, which every message of the protocol binds, covers the block: sites of one cohort cannot be
  * shown different divisions. Cohorts whose tasks of the sum differ are not added up (pipeline/sum.c).
  *
- * What the block cannot prove: that the seed is younger than the roster, and that no enrolled site was left out
- * (docs/scale.md). Source of the rule: decision 0028, proof of what it covers: src/privacy/cohorts.md, step 6. */
+ * Whoever has the tasks of all cohorts compares their rosters with the block's hash: no enrolled site was left out. The
+ * server of all cohorts and fedkt verify do.
+ *
+ * What the block cannot prove: that the seed is younger than the roster, and, to a reader of one cohort's task, that no
+ * enrolled site was left out (docs/scale.md). Source of the rule: decision 0028, proof of what it covers:
+ * src/privacy/cohorts.md, step 6. */
 #include "task/division.h"
 
 #include "task/federation.h"
@@ -68,6 +72,37 @@ fkt_status fkt_division_roster(uint8_t out[32], const uint8_t *keys, uint32_t n)
     fkt_hash_end(&h, out);
     fkt_free(sorted);
     return FKT_OK;
+}
+
+fkt_status fkt_division_keys_add(struct fkt_division_keys *k, const struct fkt_federation *cohort)
+{
+    fkt_status st;
+    if (cohort->sites > SITES_MAX - k->n) return fkt_fail(FKT_E_MISMATCH, "the cohorts have too many sites together");
+    FKT_TRY(fkt_realloc(&k->key, ((size_t)k->n + cohort->sites) * FKT_SA_KEY));
+    memcpy(k->key + (size_t)k->n * FKT_SA_KEY, cohort->roster, (size_t)cohort->sites * FKT_SA_KEY);
+    k->n += cohort->sites;
+out:
+    return st;
+}
+
+fkt_status fkt_division_keys_check(const struct fkt_division_keys *k, const struct fkt_division *d)
+{
+    uint8_t all[sizeof d->roster_sha256];
+    fkt_status st;
+    if (k->n != d->sites)
+        return fkt_fail(FKT_E_MISMATCH, "the rosters of all cohorts have %u sites, and the division has %u", k->n,
+                        d->sites);
+    FKT_TRY(fkt_division_roster(all, k->key, k->n));
+    if (memcmp(all, d->roster_sha256, sizeof all) != 0)
+        st = fkt_fail(FKT_E_MISMATCH, "the rosters of all cohorts do not have the hash of the division's roster");
+out:
+    return st;
+}
+
+void fkt_division_keys_clear(struct fkt_division_keys *k)
+{
+    fkt_free(k->key);
+    memset(k, 0, sizeof *k);
 }
 
 uint32_t fkt_division_number(uint32_t sites, uint32_t size)

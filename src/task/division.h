@@ -19,6 +19,16 @@ FKT_MUST_USE fkt_status fkt_roster_load_all(struct fkt_roster *out, const char *
 uint32_t fkt_division_cohort(const uint8_t seed[32], uint32_t number, const uint8_t key[FKT_SA_KEY]);
 /* SHA-256 of the keys as lower-case hexadecimal digits, sorted, a newline after each. */
 FKT_MUST_USE fkt_status fkt_division_roster(uint8_t out[32], const uint8_t *keys /* (n, 32) */, uint32_t n);
+/* The rosters of all cohorts of a division, one after the other. */
+struct fkt_division_keys {
+    uint8_t *key; /* (n, 32) owned */
+    uint32_t n;
+};
+FKT_MUST_USE fkt_status fkt_division_keys_add(struct fkt_division_keys *k, const struct fkt_federation *cohort);
+/* FKT_E_MISMATCH: they are not the roster of d, a site was left out or put in. */
+FKT_MUST_USE fkt_status fkt_division_keys_check(const struct fkt_division_keys *k, const struct fkt_division *d);
+void fkt_division_keys_clear(struct fkt_division_keys *k);
+
 /* How many cohorts `sites` sites make, each of about `size`; 1: no division. */
 uint32_t fkt_division_number(uint32_t sites, uint32_t size);
 /* An insecure seed of cohort `index`, so that no two cohorts draw the same noise; that of cohort 0 is `seed`. */

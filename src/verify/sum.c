@@ -5,8 +5,12 @@
  *   folder/cohorts/0000/ ...                         each checked as the folder of an ordinary task (verify.c)
  *
  * The releases of the cohorts are added again and must give the numbers of the sum. A cohort that is not in the sum
- * must have a log that ends without a release: no release may be left out. All tasks were signed by one operator. A
- * receipt is compared with the log of its own cohort. */
+ * must have a log that ends without a release. All tasks were signed by one operator, and their rosters together have
+ * the hash that each of them states: no enrolled site may be left out. A receipt is compared with the log of its own
+ * cohort.
+ *
+ * What it does not show: that a cohort's log without a release is the one its sites saw. A receipt of that cohort does.
+ * No hash covers the images of the sum. */
 #include "verify/verify.h"
 
 #include "fedkt/verify.h"
@@ -16,6 +20,7 @@
 #include "pipeline/sum.h"
 #include "task/division.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +32,7 @@ struct reading {
     char receipt_task[FKT_SHA256_HEX]; /* "": no receipt */
     struct fkt_release sum;
     struct fkt_release **made; /* (sum.sum.n) */
+    struct fkt_division_keys keys;
     int receipt_found, task_found;
 };
 
@@ -89,6 +95,7 @@ static fkt_status read_cohort(struct reading *r, uint32_t index, uint32_t *n)
     if (mine) FKT_TRY(fkt_verify_folder(&v, folder, want, r->receipt));
     r->task_found |= want != NULL;
     FKT_TRY(check_task(r, &own, &v, index));
+    FKT_TRY(fkt_division_keys_add(&r->keys, &own.federation));
     if (!in && v.release_sha256[0]) FKT_TRY(fkt_fail(FKT_E_MISMATCH, "it has a release, which is not in the sum"));
     if (in && (strcmp(in->task_sha256, v.task_sha256) != 0 || strcmp(in->release_sha256, v.release_sha256) != 0))
         FKT_TRY(fkt_fail(FKT_E_MISMATCH, "its log has another task or release than the sum's certificate"));
@@ -113,6 +120,8 @@ static fkt_status check_sum(const struct reading *r, uint32_t n)
         st = fkt_fail(FKT_E_MISMATCH, "release.safetensors is not the sum of its cohorts' releases");
     else if (again.facts.survivors != r->sum.facts.survivors || again.insecure_seed != r->sum.insecure_seed ||
              again.facts.simulated != r->sum.facts.simulated ||
+             !(fabs(r->sum.facts.composed_epsilon - again.facts.composed_epsilon) <=
+               1e-9 * again.facts.composed_epsilon) ||
              memcmp(again.sum.shape, r->sum.sum.shape, n * sizeof *again.sum.shape) != 0)
         st = fkt_fail(FKT_E_MISMATCH, "the certificate of the sum does not follow from its cohorts' releases");
 out:
@@ -143,6 +152,7 @@ static fkt_status read_all(struct reading *r)
     uint32_t n = 0;
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i < number; i++) FKT_TRY(read_cohort(r, i, &n));
+    FKT_TRY(fkt_division_keys_check(&r->keys, &r->sum.task.division));
     FKT_TRY(check_sum(r, n));
     if (r->receipt && !r->receipt_found)
         FKT_TRY(fkt_fail(FKT_E_MISMATCH, "the receipt is of task %.12s, which is none of %u cohorts", r->receipt_task,
@@ -175,6 +185,7 @@ fkt_status fkt_verify_sum(struct fkt_verification *out, uint32_t *cohorts, uint3
 out:
     for (uint32_t i = 0; r.made && i < r.sum.sum.n; i++) fkt_release_free(r.made[i]);
     fkt_free(r.made);
+    fkt_division_keys_clear(&r.keys);
     fkt_release_clear(&r.sum);
     fkt_log_receipt_clear(&kept);
     if (st == FKT_OK || st == FKT_E_NOMEM) return st;

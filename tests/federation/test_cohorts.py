@@ -11,6 +11,7 @@ docs/scale.md and the oracle; nothing of it comes from the program under test.
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,16 @@ def cohort_of(seed, number, key):
 
 def insecure_seed(seed, index):
     return (seed + index * 0x9E3779B97F4A7C15) % 2**53 if index else seed
+
+
+def read_json(text):
+    """Reals keep their digits, which are compared as text in a log."""
+    return json.loads(text, parse_float=lambda digits: f"real:{digits}")
+
+
+def write_json(value):
+    text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return re.sub(r'"real:([^"]*)"', r"\1", text)
 
 
 def free_ports(n):
@@ -77,14 +88,33 @@ class Cohorts(fed.Federation):
         self.make_tasks("tasks", self.cohort_seed)
 
     def make_tasks(self, out, cohort_seed):
+        division = ["--cohort-size", self.sites // len(self.sizes), "--cohort-seed", cohort_seed]
+        self.make_task(out, "roster.txt", *division)
+
+    def make_task(self, out, roster, *more):
         dropped = [] if self.dropped is None else ["--dropped", self.dropped]
         self.run(
             "task", "new", "--out", out, "--classes", ",".join(self.classes), "--size", 16, "--epsilon", 10, "--delta",
-            "1e-5", "--records", self.records, "--roster", "roster.txt", "--server", f"https://{self.address}",
+            "1e-5", "--records", self.records, "--roster", roster, "--server", f"https://{self.address}",
             "--certificate", "state/tls.pem", "--key", "operator.key", "--phase-seconds", self.phase,
-            "--gather-seconds", 60, "--rounds", self.rounds, "--codec", "dct", "--dim", self.dim, "--cohort-size",
-            self.sites // len(self.sizes), "--cohort-seed", cohort_seed, "--insecure-seed", self.seed, *dropped
+            "--gather-seconds", 60, "--rounds", self.rounds, "--codec", "dct", "--dim", self.dim, "--insecure-seed",
+            self.seed, *dropped, *more
         )  # fmt: skip
+
+    def smaller_task(self, out, c):
+        """The task of cohort c without its last site, all else as it should be, signed by the operator."""
+        kept = self.members[c][:-1]
+        self.run("enroll", "--roster", "smaller.txt", *(f"site{i}.key.pub" for i in kept))
+        self.make_task("plain.json", "smaller.txt")
+        plain = read_json((self.folder / "plain.json").read_text())
+        task = read_json((self.folder / "tasks" / f"cohort-{c:04}.json").read_text())
+        task["federation"] = plain["federation"]
+        if "names" in task["service"]:
+            task["service"]["names"] = plain["service"]["names"]
+        task.pop("signature")
+        (self.folder / out).write_text(write_json(task))
+        self.run("task", "sign", "--task", out, "--key", "operator.key")
+        return read_json((self.folder / out).read_text())
 
     def serve_all(self, *extra):
         given = ["--certificate", "state/tls.pem", "--private-key", "state/tls.key"]
@@ -226,11 +256,13 @@ class Test(fed.Case):
         f.run(*words, "--task", "tasks/cohort-0002.json")
         f.run("verify", "--folder", f.public / "cohorts" / "0001", "--receipt", receipt)
         other = self.folder / "other"
-        for change in (self.swap_cohorts, self.drop_cohort, self.change_number):
+        for change in (self.swap_cohorts, self.drop_cohort, self.change_number, self.raise_composed):
             shutil.rmtree(other, ignore_errors=True)
             shutil.copytree(f.public, other)
             change(other)
-            self.assertIn("fedkt: ", f.run("verify", "--folder", other, code=1).stderr, change.__name__)
+            words = f.run("verify", "--folder", other, code=1).stderr
+            self.assertIn("fedkt: ", words, change.__name__)
+        self.assertIn("the certificate of the sum does not follow from its cohorts' releases", words)
 
     @staticmethod
     def swap_cohorts(folder):
@@ -250,6 +282,27 @@ class Test(fed.Case):
         head = json.loads(bytes(data[8:at]))
         data[at + head["moments"]["data_offsets"][0]] ^= 1
         path.write_bytes(data)
+
+    def raise_composed(self, folder):
+        """A release that states others of the same records beside it, and does not contradict itself."""
+        path = folder / "release.safetensors"
+        data = path.read_bytes()
+        at = 8 + int.from_bytes(data[:8], "little")
+        head = json.loads(data[8:at])
+        before = "one record is protected, not one person"
+        more = "other releases of the same dataset were made beside this one: see composed_epsilon"
+
+        def lie(text, gap):
+            changed, n = re.subn(r'("composed_epsilon": ?)10\.0', r"\g<1>11.0", text)
+            self.assertEqual((n, text.count(before)), (1, 1))
+            return changed.replace(f'"{before}', f'"{more}",{gap}"{before}')
+
+        head["__metadata__"]["certificate"] = lie(head["__metadata__"]["certificate"], "")
+        packed = json.dumps(head, separators=(",", ":"), sort_keys=True).encode()
+        packed += b" " * (-len(packed) % 8)
+        path.write_bytes(len(packed).to_bytes(8, "little") + packed + data[at:])
+        said = folder / "certificate.json"
+        said.write_text(lie(said.read_text(), "\n    "))
 
     def test_cohort_that_dies(self):
         """One site of cohort 1 is there and never speaks. Its cohort has one round and tolerates nobody's loss: it is
@@ -281,8 +334,29 @@ class Test(fed.Case):
         said = json.loads(f.run("verify", "--folder", f.public, "--json").stdout)
         self.assertEqual((said["cohorts"], said["in_sum"], said["survivors"]), (2, 1, 4))
         self.sites_end(f, f.members[0])
+        self.leave_a_site_out(f)
         shutil.copy(f.public / "cohorts/0000/release.safetensors", f.public / "cohorts/0001/release.safetensors")
         f.run("verify", "--folder", f.public, code=1)
+
+    def leave_a_site_out(self, f):
+        """The operator signs a task of cohort 1 without one of its sites, and publishes a log of it."""
+        log = f.public / "cohorts" / "0001" / "transparency.jsonl"
+        whole = log.read_text()
+        task = f.smaller_task("smaller.json", 1)
+        for given, code in ((None, 0), (task, 1)):
+            prev, lines = "0" * 64, []
+            for line in map(read_json, whole.splitlines()):
+                if line["event"] not in ("open", "given-up", "end"):
+                    continue
+                if line["event"] == "open" and given:
+                    line["task"] = given
+                line["entry"], line["prev"] = len(lines) + 1, prev
+                lines.append(write_json(line))
+                prev = hashlib.sha256(lines[-1].encode()).hexdigest()
+            log.write_text("".join(line + "\n" for line in lines))
+            said = f.run("verify", "--folder", f.public, code=code)
+        self.assertIn("the rosters of all cohorts have 7 sites, and the division has 8", said.stderr)
+        log.write_text(whole)
 
     def test_lies_about_cohorts(self):
         f = self.cohorts([4, 4])
@@ -307,9 +381,14 @@ class Test(fed.Case):
         said = f.run(*words, *join, code=1)
         self.assertIn("the server runs another task than the one of this site", said.stderr)
         f.server.kill()
+        serve = ["serve", "--state", "elsewhere", "--listen", "127.0.0.1:0"]
+        shutil.copytree(f.folder / "tasks", f.folder / "fewer")
+        f.smaller_task("fewer/cohort-0001.json", 1)
+        said = f.run(*serve, "--task", "fewer", code=1)
+        self.assertIn("'fewer': the rosters of all cohorts have 7 sites, and the division has 8", said.stderr)
+        self.assertFalse((f.folder / "elsewhere").exists())
         shutil.copy(f.folder / "others" / "cohort-0001.json", f.folder / "tasks" / "cohort-0001.json")
-        serve = ["serve", "--task", "tasks", "--state", "elsewhere", "--listen", "127.0.0.1:0"]
-        said = f.run(*serve, code=1)
+        said = f.run(*serve, "--task", "tasks", code=1)
         self.assertIn("is of another division than", said.stderr)
 
     def test_one_cohort_changes_nothing(self):

@@ -5,7 +5,8 @@
  *   DIR/cohort-0000.json  the task of cohort 0, for its sites; cohort i is served at the server's port plus i
  *
  * The seed must be younger than the roster, and not of the operator's choice (docs/scale.md): so there is no default,
- * and without one the refusal prints the hash of the roster, which is to be published first. */
+ * and without one the refusal prints the hash of the roster, which is to be published first, with the cohorts' size and
+ * tolerance: whoever knows the seed could choose these to suit it. */
 #include "cli/task/cohorts.h"
 
 #include "cli/task/task.h"
@@ -21,12 +22,13 @@
 
 static fkt_status take_seed(struct cli_cohorts *c, const char *text)
 {
-    char hex[2 * sizeof c->division.roster_sha256 + 1], hint[256];
+    char hex[2 * sizeof c->division.roster_sha256 + 1], hint[320];
     if (text && fkt_unhex(c->division.seed, text, sizeof c->division.seed)) return FKT_OK;
     if (text) return fkt_fail(FKT_E_ARG, "--cohort-seed: '%s' is not 64 lower-case hexadecimal digits", text);
     fkt_hex(hex, c->division.roster_sha256, sizeof c->division.roster_sha256);
     snprintf(hint, sizeof hint,
-             "publish the roster's hash %s; then give public randomness of a later, announced time as --cohort-seed",
+             "publish the roster's hash %s, --cohort-size, --corrupt and --dropped; then give public randomness of a "
+             "later, announced time as --cohort-seed",
              hex);
     return fkt_fail_hint(FKT_E_ARG, hint,
                          "a task in cohorts needs a seed that nobody could know or choose when the roster was fixed");

@@ -135,6 +135,45 @@ static void a_changed_certificate_is_refused(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* The keys that certificates of older releases may lack; there were no sums then. */
+static void a_certificate_without_its_claims_is_refused(void **state)
+{
+    static const char *const claim[] = {"accounting", "rho", "noise_shares", "holds_against"};
+    struct scene s;
+    struct fkt_release sum;
+    char *text = NULL;
+    (void)state;
+    scene_init(&s, 1);
+    CHECK_OK(fkt_release_sum_into(&sum, s.made, COHORTS));
+    for (int gone = 0; gone < 2; gone++) {
+        json_t *j = fkt_certificate_json(&sum);
+        for (size_t i = 0; gone && i < sizeof claim / sizeof *claim; i++) json_object_del(j, claim[i]);
+        CHECK_OK(fkt_json_text(&text, j, 0));
+        CHECK_STATUS(fkt_certificate_check(&sum, text), gone ? FKT_E_MISMATCH : FKT_OK);
+        fkt_free(text);
+    }
+    fkt_release_clear(&sum);
+    scene_release(&s);
+}
+
+static void it_is_said_for_whom_nothing_holds(void **state)
+{
+    static const char *const words = "nothing is stated for the sites of the cohorts that are not in the sum";
+    struct scene s;
+    struct fkt_release sum;
+    (void)state;
+    scene_init(&s, 1);
+    for (uint32_t missing = 0; missing < 2; missing++) {
+        json_t *said;
+        CHECK_OK(fkt_release_sum_into(&sum, s.made + missing, COHORTS - missing));
+        said = fkt_sum_holds_against(&sum);
+        CHECK((strstr(json_string_value(said), words) != NULL) == (missing > 0));
+        json_decref(said);
+        fkt_release_clear(&sum);
+    }
+    scene_release(&s);
+}
+
 static struct scene for_sweep;
 
 static fkt_status add_them(void)
@@ -155,8 +194,12 @@ static void memory_that_runs_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(the_sum_is_exact), T(a_missing_cohort_is_said),
-                                       T(what_does_not_belong_is_refused), T(a_changed_certificate_is_refused),
+    const struct CMUnitTest tests[] = {T(the_sum_is_exact),
+                                       T(a_missing_cohort_is_said),
+                                       T(what_does_not_belong_is_refused),
+                                       T(a_changed_certificate_is_refused),
+                                       T(a_certificate_without_its_claims_is_refused),
+                                       T(it_is_said_for_whom_nothing_holds),
                                        T(memory_that_runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,37 @@ static void cohorts_have_one_task_of_the_sum(void **state)
     CHECK(fkt_alloc_live() == 0);
 }
 
+/* The rosters of all cohorts are the roster whose hash each of their tasks states, or a site was left out or put in. */
+static void no_site_may_be_left_out(void **state)
+{
+    struct small_cohorts c;
+    struct fkt_division_keys all = {0};
+    uint8_t keys[COHORT_SITES * FKT_SA_KEY];
+    (void)state;
+    CHECK_OK(small_cohorts_init(&c, 1));
+    for (uint32_t i = COHORTS; i-- > 0;) {
+        struct fkt_task task = {0};
+        CHECK_OK(cohort_task(&task, &c, i, keys, NULL));
+        CHECK_OK(fkt_division_keys_add(&all, &task.federation));
+        fkt_task_clear(&task);
+    }
+    CHECK_OK(fkt_division_keys_check(&all, &c.division));
+    all.n--;
+    CHECK_STATUS(fkt_division_keys_check(&all, &c.division), FKT_E_MISMATCH);
+    assert_string_equal(fkt_error_text(), "the rosters of all cohorts have 29 sites, and the division has 30");
+    c.division.sites--;
+    CHECK_STATUS(fkt_division_keys_check(&all, &c.division), FKT_E_MISMATCH);
+    all.n++;
+    c.division.sites++;
+    all.key[5] ^= 1;
+    CHECK_STATUS(fkt_division_keys_check(&all, &c.division), FKT_E_MISMATCH);
+    all.key[5] ^= 1;
+    CHECK_OK(fkt_division_keys_check(&all, &c.division));
+    fkt_division_keys_clear(&all);
+    small_cohorts_release(&c);
+    CHECK(fkt_alloc_live() == 0);
+}
+
 static void refuse(json_t *document, const char *words)
 {
     struct fkt_task back;
@@ -160,8 +191,9 @@ static void memory_that_runs_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(a_site_belongs_to_one_cohort),     T(every_site_is_in_its_list),
-                                       T(cohorts_have_one_task_of_the_sum), T(a_bent_division_is_refused),
-                                       T(the_promise_is_for_all_sites),     T(memory_that_runs_out)};
+    const struct CMUnitTest tests[] = {
+        T(a_site_belongs_to_one_cohort), T(every_site_is_in_its_list),  T(cohorts_have_one_task_of_the_sum),
+        T(no_site_may_be_left_out),      T(a_bent_division_is_refused), T(the_promise_is_for_all_sites),
+        T(memory_that_runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
