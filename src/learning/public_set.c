@@ -122,14 +122,18 @@ out:
     return st;
 }
 
+uint32_t fkt_most_probable(const float *logits, uint32_t classes)
+{
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < classes; k++)
+        if (logits[k] > logits[best]) best = k;
+    return best;
+}
+
 void fkt_public_set_label(struct fkt_public_set *p)
 {
-    for (size_t i = 0; i < p->set.n; i++) {
-        const float *logit = p->set.teacher + i * p->set.n_classes;
-        p->set.label[i] = 0;
-        for (uint32_t k = 1; k < p->set.n_classes; k++)
-            if (logit[k] > logit[p->set.label[i]]) p->set.label[i] = k;
-    }
+    for (size_t i = 0; i < p->set.n; i++)
+        p->set.label[i] = fkt_most_probable(p->set.teacher + i * p->set.n_classes, p->set.n_classes);
 }
 
 fkt_status fkt_public_set_refuse(const struct fkt_public_set *p, const struct fkt_dataset *ds, const size_t *idx,

@@ -26,6 +26,7 @@ FKT_MUST_USE fkt_status fkt_public_set_read(struct fkt_public_set *p, const stru
 /* The images of an epoch after those of `to`, whose logits (n, K) grow with them: with e = each, images e*epoch ..
  * e*(epoch+1) - 1 of a sequence of passes, each a permutation of all of them. */
 FKT_MUST_USE fkt_status fkt_public_set_append(struct fkt_public_set *p, uint32_t epoch, struct fkt_training_set *to);
+uint32_t fkt_most_probable(const float *logits, uint32_t classes); /* of equal ones the first */
 /* Labels from logits: the most probable class. */
 void fkt_public_set_label(struct fkt_public_set *p);
 /* FKT_E_MISMATCH when one of records idx[0..n-1] (NULL: all) of ds is among the public images; states how many of

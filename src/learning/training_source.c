@@ -179,12 +179,9 @@ static void put_blends(struct fkt_training_set *p, const struct fkt_training_set
     const size_t image = (size_t)p->size * p->size * 3, classes = p->n_classes;
     for (size_t i = 0; i < made->n; i++) {
         const float *logit = made->teacher + i * classes;
-        uint32_t best = 0;
-        for (uint32_t k = 1; k < classes; k++)
-            if (logit[k] > logit[best]) best = k;
         memcpy(p->rgb + b[i].first * image, made->rgb + i * image, image);
         memcpy(p->teacher + b[i].first * classes, logit, classes * sizeof *logit);
-        p->label[b[i].first] = best;
+        p->label[b[i].first] = fkt_most_probable(logit, p->n_classes);
     }
 }
 
