@@ -35,11 +35,9 @@ def command(a, cell, worker):
     recipe = (QUICK if a.quick else RECIPE).split()
     if pair == "real":
         recipe.remove("--fresh")
-        at = recipe.index("--codec-dtype") if "--codec-dtype" in recipe else None
-        if at is not None:
+        for option in [o for o in ("--codec-dtype", "--per-class") if o in recipe]:
+            at = recipe.index(option)
             del recipe[at : at + 2]
-        at = recipe.index("--per-class")
-        del recipe[at : at + 2]
         recipe[recipe.index("--epochs") + 1] = "1" if a.quick else "20"
         words = [a.fedkt, "train", "--data", source, *recipe]
     else:

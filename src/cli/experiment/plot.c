@@ -3,7 +3,7 @@
  *
  * The view box is narrow, so that the text can be read on a telephone's width too; colours come from the page's
  * style (report_html.c), and a plot in a file of its own carries them along. A logarithmic axis has ticks at 1, 2
- * and 5 times powers of ten where there is room. Bars are one standard deviation over seeds. References without a
+ * and 5 times powers of ten over less than two decades. Bars are one standard deviation over seeds. References without a
  * position are dashed lines across. Numbers that are not finite are not drawn. */
 #include "cli/experiment/plot.h"
 
@@ -17,7 +17,7 @@ enum { WIDTH = 480, HEIGHT = 310, LEFT = 50, RIGHT = 14, TOP = 12, BOTTOM = 44, 
 
 struct axis {
     double lo, hi;   /* of the values, or of their logarithms */
-    double from, to; /* in the picture */
+    double from, to; /* in the view box */
     int log;
 };
 
@@ -115,7 +115,7 @@ static void marker(struct fkt_text *t, size_t colour, double x, double y)
     }
 }
 
-struct picture {
+struct plot {
     struct axis x, y;
     const struct fkt_summary *s;
     const struct fkt_experiment *e;
@@ -123,13 +123,13 @@ struct picture {
     size_t metric;
 };
 
-static int is_of(const struct picture *p, const struct fkt_summary_row *r, const struct line *l)
+static int is_of(const struct plot *p, const struct fkt_summary_row *r, const struct line *l)
 {
     return r->experiment == p->e && !strcmp(r->panel, p->panel) && !strcmp(r->arm_name, l->name) &&
            r->value[p->metric].n;
 }
 
-static void draw_points(struct fkt_text *t, const struct picture *p, const struct line *l, size_t colour)
+static void draw_points(struct fkt_text *t, const struct plot *p, const struct line *l, size_t colour)
 {
     const double scale = p->e->metric[p->metric].scale;
     size_t n = 0;
@@ -146,7 +146,7 @@ static void draw_points(struct fkt_text *t, const struct picture *p, const struc
 }
 
 /* Markers with their bars, and the references. */
-static void draw_marks(struct fkt_text *t, const struct picture *p, const struct line *l, size_t colour)
+static void draw_marks(struct fkt_text *t, const struct plot *p, const struct line *l, size_t colour)
 {
     const double scale = p->e->metric[p->metric].scale;
     for (size_t i = 0; i < p->s->n; i++) {
@@ -169,7 +169,7 @@ static void draw_marks(struct fkt_text *t, const struct picture *p, const struct
     }
 }
 
-static void draw_lines(struct fkt_text *t, const struct picture *p, const struct line *lines, size_t n)
+static void draw_lines(struct fkt_text *t, const struct plot *p, const struct line *lines, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         draw_points(t, p, &lines[i], i % COLOURS);
@@ -177,7 +177,7 @@ static void draw_lines(struct fkt_text *t, const struct picture *p, const struct
     }
 }
 
-static void draw_published(struct fkt_text *t, const struct picture *p, const json_t *published)
+static void draw_published(struct fkt_text *t, const struct plot *p, const json_t *published)
 {
     const json_t *pair;
     size_t i;
@@ -188,7 +188,7 @@ static void draw_published(struct fkt_text *t, const struct picture *p, const js
     }
 }
 
-static void ranges(struct picture *p, const json_t *published)
+static void ranges(struct plot *p, const json_t *published)
 {
     const double scale = p->e->metric[p->metric].scale;
     const json_t *pair;
@@ -239,7 +239,7 @@ static const char plot_style[] =
     "polyline,.l0,.l1,.l2,.l3,.l4,.l5{fill:none;stroke-width:1.8}.ref{stroke-dasharray:5 "
     "4;stroke-width:1.2}.pub{fill:none;stroke:#22262d;stroke-width:1.4}</style>\n";
 
-static void titles(struct fkt_text *t, const struct picture *p)
+static void titles(struct fkt_text *t, const struct plot *p)
 {
     fkt_text_addf(t, "<line class=\"axis\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", LEFT, HEIGHT - BOTTOM,
                   WIDTH - RIGHT, HEIGHT - BOTTOM);
@@ -257,12 +257,12 @@ static void titles(struct fkt_text *t, const struct picture *p)
 void fkt_plot_panel(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e, const char *panel,
                     const json_t *published, int alone)
 {
-    struct picture p = {.x = {NAN, NAN, LEFT + 12, WIDTH - RIGHT - 12, e->x_log},
-                        .y = {NAN, NAN, HEIGHT - BOTTOM, TOP, e->y_log},
-                        .s = s,
-                        .e = e,
-                        .panel = panel,
-                        .metric = fkt_plot_metric(s, e, panel)};
+    struct plot p = {.x = {NAN, NAN, LEFT + 12, WIDTH - RIGHT - 12, e->x_log},
+                     .y = {NAN, NAN, HEIGHT - BOTTOM, TOP, e->y_log},
+                     .s = s,
+                     .e = e,
+                     .panel = panel,
+                     .metric = fkt_plot_metric(s, e, panel)};
     struct line lines[LINES];
     const size_t n = lines_of(s, e, panel, p.metric, lines);
     ranges(&p, published);
