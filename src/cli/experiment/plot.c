@@ -2,9 +2,9 @@
 /* plot.c - lines with markers and error bars as SVG: one panel of an experiment, a line for each arm.
  *
  * The view box is narrow, so that the text can be read on a telephone's width too; colours come from the page's
- * style (report_html.c), and a plot in a file of its own carries them along. A logarithmic axis has ticks at 1, 2
- * and 5 times powers of ten over less than two decades. Bars are one standard deviation over seeds. References without a
- * position are dashed lines across. Numbers that are not finite are not drawn. */
+ * style (report_html.c), and a plot in a file of its own carries them along. A logarithmic axis has ticks at powers of
+ * ten, and at 2 and 5 times them where it has less than two decades. Bars are one standard deviation over seeds.
+ * References without a position are dashed lines across. Numbers that are not finite are not drawn. */
 #include "cli/experiment/plot.h"
 
 #include "cli/simulate/report_html.h"
