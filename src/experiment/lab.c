@@ -5,16 +5,14 @@
  * and kept. A point has the accuracies of the three heads and of a network, where one is trained, and the hash of the
  * exact moments. The best head is chosen by its accuracy on the test images: it is a bound for the choice, not a
  * rule. */
-#include "experiment/lab.h"
+#include "experiment/student.h"
 
 #include "base/alloc.h"
-#include "fedkt/train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EPOCHS = 20, PER_CLASS = 1000, QUICK_EPOCHS = 2, QUICK_PER_CLASS = 40 };
 
 fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o, const char *encodings)
 {
@@ -89,29 +87,13 @@ static void fill_spec(struct fkt_lab *lab, const struct fkt_lab_run *run, const 
     spec->progress = lab->options.progress;
 }
 
-static void recipe_of(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r)
-{
-    fkt_recipe_default(r);
-    r->epochs = lab->options.quick ? QUICK_EPOCHS : EPOCHS;
-    r->seed = seed;
-    r->threads = lab->options.threads;
-    r->device = lab->options.device;
-}
-
+/* Where not all are asked for: the first epsilon, and the reference. */
 static fkt_status train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep)
 {
-    struct fkt_sweep_network network = {.architecture = (enum fkt_architecture)(lab->options.network - 1),
-                                        .per_class = run->per_class       ? run->per_class
-                                                     : lab->options.quick ? QUICK_PER_CLASS
-                                                                          : PER_CLASS,
-                                        .progress = lab->options.progress};
-    fkt_status st;
-    recipe_of(lab, run->seed, &network.recipe);
-    if (run->train_all) return fkt_sweep_train(sweep, &network);
-    network.only = 1;
-    FKT_TRY(fkt_sweep_train(sweep, &network));
-    network.only = fkt_sweep_arms(sweep);
-    if (run->reference) FKT_TRY(fkt_sweep_train(sweep, &network));
+    const size_t arms = fkt_sweep_arms(sweep);
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < arms; i++)
+        if (i + 1 == arms ? run->reference : !i || run->train_all) FKT_TRY(fkt_lab_train(lab, run, sweep, i));
 out:
     return st;
 }
@@ -219,62 +201,47 @@ out:
     return st;
 }
 
-static fkt_status learn(const struct fkt_lab *lab, uint64_t seed, struct fkt_training_set *train,
-                        const struct fkt_training_set *test, double *accuracy)
-{
-    const struct fkt_model_spec network = {.architecture = (enum fkt_architecture)(lab->options.network - 1),
-                                           .size = train->size,
-                                           .classes = (const char *const *)train->classes,
-                                           .n_classes = train->n_classes,
-                                           .seed = seed};
-    const struct fkt_trainer_hooks hooks = {.progress = lab->options.progress};
-    const struct fkt_predict_options predict = {
-        .threads = lab->options.threads, .progress = lab->options.progress, .device = lab->options.device};
-    struct fkt_trainer_spec spec = {.source = {.images = the_images, .ctx = train}};
-    struct fkt_model *start = NULL, *model = NULL;
-    struct fkt_trainer *trainer = NULL;
-    struct fkt_evaluation e = {0};
-    fkt_status st;
-    recipe_of(lab, seed, &spec.recipe);
-    FKT_TRY(fkt_model_new(&start, &network));
-    spec.start = start;
-    FKT_TRY(fkt_trainer_new(&trainer, &spec));
-    FKT_TRY(fkt_trainer_run(trainer, &hooks));
-    FKT_TRY(fkt_trainer_model(trainer, 0, &model));
-    FKT_TRY(fkt_evaluation_init(&e, train->n_classes));
-    FKT_TRY(fkt_training_set_evaluate(&e, model, test, &predict));
-    *accuracy = fkt_evaluation_accuracy(&e);
-out:
-    fkt_evaluation_clear(&e);
-    fkt_model_free(model);
-    fkt_trainer_free(trainer);
-    fkt_model_free(start);
-    return st;
-}
-
-fkt_status fkt_lab_real(struct fkt_lab *lab, const char *name, uint64_t seed, json_t *points)
+static fkt_status learn_real(struct fkt_lab *lab, const struct fkt_lab_set *set, const struct fkt_recipe *recipe,
+                             double *accuracy)
 {
     const struct fkt_training_set_options read = {.threads = lab->options.threads, .progress = lab->options.progress};
     struct fkt_training_set train = {0}, test = {0};
+    const struct fkt_image_source images = {.images = the_images, .ctx = &train};
     size_t *idx = NULL, *held = NULL, n = 0, n_held = 0;
-    struct fkt_lab_set set;
-    double accuracy = NAN;
     fkt_status st;
-    FKT_TRY(fkt_lab_set(lab, name, &set));
-    FKT_TRY(choose(lab, &set, &idx, &n, &held, &n_held));
-    FKT_TRY(fkt_training_set_read(&train, set.data, idx, n, set.size, FKT_FILTER_BILINEAR, NULL, &read));
-    if (set.test)
-        FKT_TRY(fkt_training_set_read(&test, set.test, NULL, fkt_dataset_size(set.test), set.size, FKT_FILTER_BILINEAR,
-                                      NULL, &read));
-    else FKT_TRY(fkt_training_set_read(&test, set.data, held, n_held, set.size, FKT_FILTER_BILINEAR, NULL, &read));
-    FKT_TRY(learn(lab, seed, &train, &test, &accuracy));
-    FKT_TRY(fkt_point_add(
-        points, NULL, "real images",
-        json_pack("{s:f}", fkt_architecture_name((enum fkt_architecture)(lab->options.network - 1)), accuracy), NULL));
+    FKT_TRY(choose(lab, set, &idx, &n, &held, &n_held));
+    FKT_TRY(fkt_training_set_read(&train, set->data, idx, n, set->size, FKT_FILTER_BILINEAR, NULL, &read));
+    if (set->test)
+        FKT_TRY(fkt_training_set_read(&test, set->test, NULL, fkt_dataset_size(set->test), set->size,
+                                      FKT_FILTER_BILINEAR, NULL, &read));
+    else FKT_TRY(fkt_training_set_read(&test, set->data, held, n_held, set->size, FKT_FILTER_BILINEAR, NULL, &read));
+    FKT_TRY(fkt_lab_learn(lab, &images, &train, recipe, &test, accuracy));
 out:
     fkt_training_set_clear(&train);
     fkt_training_set_clear(&test);
     fkt_free(idx);
     fkt_free(held);
+    return st;
+}
+
+fkt_status fkt_lab_real(struct fkt_lab *lab, const char *name, uint64_t seed, json_t *points)
+{
+    struct fkt_lab_student known = {.seed = seed};
+    struct fkt_recipe recipe;
+    struct fkt_lab_set set;
+    fkt_status st;
+    FKT_TRY(fkt_lab_set(lab, name, &set));
+    fkt_lab_recipe(lab, seed, &recipe);
+    known.epochs = recipe.epochs;
+    snprintf(known.from, sizeof known.from, "%s", name);
+    if (!fkt_lab_recall(lab, &known)) {
+        FKT_TRY(learn_real(lab, &set, &recipe, &known.accuracy));
+        fkt_lab_remember(lab, &known);
+    }
+    FKT_TRY(fkt_point_add(
+        points, NULL, "real images",
+        json_pack("{s:f}", fkt_architecture_name((enum fkt_architecture)(lab->options.network - 1)), known.accuracy),
+        NULL));
+out:
     return st;
 }

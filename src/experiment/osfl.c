@@ -37,11 +37,9 @@ static fkt_status table(struct fkt_lab *lab, const struct fkt_cell *c, uint32_t 
     return fkt_lab_sweep(lab, &r, c->x, points);
 }
 
-/* A quick run trains for the first partition alone. */
 static fkt_status run_20(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
-    return table(lab, c, 20, partition_of(c->x[0].label, c->panel), !fkt_lab_options(lab)->quick || c->x[0].x == 0,
-                 points);
+    return table(lab, c, 20, partition_of(c->x[0].label, c->panel), 1, points);
 }
 
 static fkt_status run_100(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
