@@ -5,9 +5,9 @@
  * paper's arm has its coordinates (clip), its mechanism and its adjacency; the networks, the quantisation and the
  * exact noise are ours.
  *
- * Attacks on images and models need thousands of images for one figure, so their arms have the DCT, which is fast;
- * nearly nothing is lost on its way from vectors to pixels and back, which favours the attacker. `more` is epsilon;
- * arms without noise do not use it. */
+ * Attacks on images and models need thousands of images for one figure, so their arms have the DCT: it is fast, and
+ * from vectors to pixels and back it loses no more than their rounding and clipping, which favours the attacker.
+ * `more` is epsilon; arms without noise do not use it. */
 #include "experiment/pool.h"
 
 const struct fkt_arm fkt_usual_arms[FKT_USUAL_ARMS] = {

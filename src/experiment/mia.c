@@ -8,7 +8,8 @@
  *
  * We differ from the paper, which attacks one network with one threshold: the attack is on the release itself.
  * Images and models are made from it alone, so the best attack on them is not better than the best one on it;
- * mia_images.c, mia_heads.c and mia_networks.c attack them. The arm without noise is the control that the attack must catch. */
+ * mia_images.c, mia_heads.c and mia_networks.c attack them. The arm without noise is the control that the attack must
+ * catch. */
 #include "experiment/pool.h"
 
 enum { EACH = 12, TRIALS = 1000, QUICK_TRIALS = 200 };
