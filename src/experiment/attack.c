@@ -38,8 +38,8 @@ void fkt_lira(double *ratio, const double *score, const uint8_t *member, size_t 
             own->n--;
             own->sum -= x;
             own->square -= x * x;
-            ratio[t * records + r] =
-                rest[0].n < 2 || rest[1].n < 2 ? 0 : log_density(&rest[1], x) - log_density(&rest[0], x);
+            if (rest[0].n < 2 || rest[1].n < 2) continue;
+            ratio[t * records + r] += log_density(&rest[1], x) - log_density(&rest[0], x);
         }
     }
 }
@@ -102,4 +102,26 @@ out:
     fkt_free(list[0]);
     fkt_free(list[1]);
     return st;
+}
+
+double fkt_log_odds(const double *score, size_t classes, size_t label)
+{
+    double top = -INFINITY, sum = 0;
+    for (size_t k = 0; k < classes; k++)
+        if (k != label) top = fmax(top, score[k]);
+    for (size_t k = 0; k < classes; k++)
+        if (k != label) sum += exp(score[k] - top);
+    return score[label] - top - log(sum);
+}
+
+double fkt_gdp_allowed(double mu, double rate)
+{
+    double lo = -40, hi = 40;
+    if (rate >= 1) return 1;
+    for (int i = 0; i < 100; i++) {
+        const double z = (lo + hi) / 2;
+        if (erfc(z / sqrt(2)) / 2 > rate) lo = z;
+        else hi = z;
+    }
+    return erfc((lo - mu) / sqrt(2)) / 2;
 }

@@ -74,6 +74,7 @@ struct fkt_experiment {
     const struct fkt_metric *metric; /* (n_metrics) */
     size_t n_metrics;
     int trains_quick;  /* 1: quick runs train networks too; else they have no bound by real images */
+    int needs_network; /* 1: there is nothing without one: no cells where none is trained */
     int invariant;     /* 1: the exact moments of an arm must be the same in all cells of a panel; the report says so */
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
     fkt_status (*run)(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points);

@@ -97,6 +97,7 @@ static fkt_status add_experiment(struct cells *c, const struct fkt_experiment *e
     const char *const *panel = e->panel;
     size_t n = e->n_panels;
     fkt_status st = FKT_OK;
+    if (e->needs_network && !o->network) return FKT_OK;
     if (!panel) {
         panel = o->n_sets ? o->sets : o->data ? e->sets : embedded;
         n = o->n_sets ? o->n_sets : o->data ? e->n_sets : 1;
