@@ -36,6 +36,7 @@ struct fkt_arm {
     enum fkt_adjacency adjacency;
     int noise;   /* enum fkt_noise_place; -1: as a federation has it */
     int kind;    /* of the experiment's own */
+    int trains;  /* 1: it has no cell where the options have no network */
     double more; /* the same */
 };
 
@@ -73,7 +74,8 @@ struct fkt_experiment {
     size_t n_sets;
     const struct fkt_metric *metric; /* (n_metrics) */
     size_t n_metrics;
-    int trains_quick;  /* 1: quick runs train networks too; else they have no bound by real images */
+    uint32_t rounds, rounds_quick; /* of federated methods; 0: it has none */
+    int trains_quick;              /* 1: quick runs train networks too; else they have no bound by real images */
     int invariant;     /* 1: the exact moments of an arm must be the same in all cells of a panel; the report says so */
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
     fkt_status (*run)(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points);
@@ -96,6 +98,7 @@ struct fkt_experiment_options {
     uint64_t seed[FKT_SEEDS_MAX];
     size_t n_seeds;
     int network;              /* 1 + enum fkt_architecture; 0: none is trained */
+    uint32_t rounds;          /* of federated methods; 0: those of the experiment */
     struct fkt_device device; /* never AUTO */
     unsigned threads;
     const char *weights; /* folder with published weights; NULL: the cache */
@@ -123,7 +126,7 @@ int fkt_experiment_plain(const char *word, char room[96]);
 /* ---- the lab ---- */
 
 FKT_MUST_USE fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o,
-                                    const char *encodings /* folder */);
+                                    const char *folder /* of the run */, const char *encodings /* folder */);
 void fkt_lab_free(struct fkt_lab *lab);
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab);
 

@@ -16,13 +16,15 @@
 
 enum { EPOCHS = 20, PER_CLASS = 1000, QUICK_EPOCHS = 2, QUICK_PER_CLASS = 40 };
 
-fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o, const char *encodings)
+fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o, const char *folder,
+                       const char *encodings)
 {
     struct fkt_lab *lab = NULL;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&lab, 1));
     lab->options = *o;
+    FKT_TRY(fkt_strdup(&lab->run, folder));
     FKT_TRY(fkt_strdup(&lab->folder, encodings));
     FKT_TRY(fkt_encodings_open(&lab->encodings, encodings));
     *out = lab;
@@ -38,6 +40,7 @@ void fkt_lab_free(struct fkt_lab *lab)
     fkt_lab_close_set(lab);
     if (lab->encodings) fkt_encodings_close(lab->encodings);
     fkt_free(lab->folder);
+    fkt_free(lab->run);
     fkt_free(lab);
 }
 
@@ -89,7 +92,9 @@ static void fill_spec(struct fkt_lab *lab, const struct fkt_lab_run *run, const 
     spec->progress = lab->options.progress;
 }
 
-static void recipe_of(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r)
+size_t fkt_lab_per_class(const struct fkt_lab *lab) { return lab->options.quick ? QUICK_PER_CLASS : PER_CLASS; }
+
+void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r)
 {
     fkt_recipe_default(r);
     r->epochs = lab->options.quick ? QUICK_EPOCHS : EPOCHS;
@@ -101,12 +106,10 @@ static void recipe_of(const struct fkt_lab *lab, uint64_t seed, struct fkt_recip
 static fkt_status train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep)
 {
     struct fkt_sweep_network network = {.architecture = (enum fkt_architecture)(lab->options.network - 1),
-                                        .per_class = run->per_class       ? run->per_class
-                                                     : lab->options.quick ? QUICK_PER_CLASS
-                                                                          : PER_CLASS,
+                                        .per_class = run->per_class ? run->per_class : fkt_lab_per_class(lab),
                                         .progress = lab->options.progress};
     fkt_status st;
-    recipe_of(lab, run->seed, &network.recipe);
+    fkt_lab_recipe(lab, run->seed, &network.recipe);
     if (run->train_all) return fkt_sweep_train(sweep, &network);
     network.only = 1;
     FKT_TRY(fkt_sweep_train(sweep, &network));
@@ -161,14 +164,14 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
-                         json_t *points)
+fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out)
 {
     struct fkt_calibration calibration[FKT_PARTS_MAX] = {{0}};
     struct fkt_sweep_spec spec;
     struct fkt_sweep *sweep = NULL;
     struct fkt_lab_set set;
     fkt_status st;
+    *out = NULL;
     FKT_TRY(fkt_lab_set(lab, run->set, &set));
     fill_spec(lab, run, &set, &spec);
     FKT_TRY(fkt_partition_parse(&spec.partition, run->partition));
@@ -176,105 +179,23 @@ fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, con
     FKT_TRY(fkt_lab_parts(lab, run->arm, run->arm->size ? run->arm->size : set.size, &spec));
     FKT_TRY(fkt_sweep_new(&sweep, &spec));
     FKT_TRY(fkt_sweep_run(sweep));
-    if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
-    FKT_TRY(add_points(sweep, x, run->reference, points));
+    *out = sweep;
+    sweep = NULL;
 out:
     fkt_sweep_free(sweep);
     for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&calibration[p]);
     return st;
 }
 
-/* ---- the bound: a network on the real records ---- */
-
-static fkt_status the_images(void *ctx, uint32_t epoch, struct fkt_images *out)
+fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
+                         json_t *points)
 {
-    const struct fkt_training_set *p = ctx;
-    (void)epoch;
-    *out = (struct fkt_images){.rgb = p->rgb, .label = p->label, .n = p->n, .size = p->size};
-    return FKT_OK;
-}
-
-/* The records that a sweep under add-remove trains and tests on. */
-static fkt_status choose(const struct fkt_lab *lab, const struct fkt_lab_set *set, size_t **train, size_t *n_train,
-                         size_t **test, size_t *n_test)
-{
-    const size_t n = fkt_dataset_size(set->data);
-    uint64_t *keys = NULL;
-    uint8_t *held = NULL;
+    struct fkt_sweep *sweep = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(train, n));
-    FKT_TRY(fkt_alloc(test, n));
-    FKT_TRY(fkt_alloc(&keys, n));
-    FKT_TRY(fkt_alloc(&held, n));
-    if (!set->test) {
-        FKT_TRY(fkt_dataset_keys(set->data, NULL, n, lab->options.threads, keys));
-        FKT_TRY(fkt_split_holdout(held, keys, n, set->holdout, 0));
-    }
-    for (size_t i = 0; i < n; i++)
-        if (held[i]) (*test)[(*n_test)++] = i;
-        else (*train)[(*n_train)++] = i;
+    FKT_TRY(fkt_lab_federation(lab, run, &sweep));
+    if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
+    FKT_TRY(add_points(sweep, x, run->reference, points));
 out:
-    fkt_free(keys);
-    fkt_free(held);
-    return st;
-}
-
-static fkt_status learn(const struct fkt_lab *lab, uint64_t seed, struct fkt_training_set *train,
-                        const struct fkt_training_set *test, double *accuracy)
-{
-    const struct fkt_model_spec network = {.architecture = (enum fkt_architecture)(lab->options.network - 1),
-                                           .size = train->size,
-                                           .classes = (const char *const *)train->classes,
-                                           .n_classes = train->n_classes,
-                                           .seed = seed};
-    const struct fkt_trainer_hooks hooks = {.progress = lab->options.progress};
-    const struct fkt_predict_options predict = {
-        .threads = lab->options.threads, .progress = lab->options.progress, .device = lab->options.device};
-    struct fkt_trainer_spec spec = {.source = {.images = the_images, .ctx = train}};
-    struct fkt_model *start = NULL, *model = NULL;
-    struct fkt_trainer *trainer = NULL;
-    struct fkt_evaluation e = {0};
-    fkt_status st;
-    recipe_of(lab, seed, &spec.recipe);
-    FKT_TRY(fkt_model_new(&start, &network));
-    spec.start = start;
-    FKT_TRY(fkt_trainer_new(&trainer, &spec));
-    FKT_TRY(fkt_trainer_run(trainer, &hooks));
-    FKT_TRY(fkt_trainer_model(trainer, 0, &model));
-    FKT_TRY(fkt_evaluation_init(&e, train->n_classes));
-    FKT_TRY(fkt_training_set_evaluate(&e, model, test, &predict));
-    *accuracy = fkt_evaluation_accuracy(&e);
-out:
-    fkt_evaluation_clear(&e);
-    fkt_model_free(model);
-    fkt_trainer_free(trainer);
-    fkt_model_free(start);
-    return st;
-}
-
-fkt_status fkt_lab_real(struct fkt_lab *lab, const char *name, uint64_t seed, json_t *points)
-{
-    const struct fkt_training_set_options read = {.threads = lab->options.threads, .progress = lab->options.progress};
-    struct fkt_training_set train = {0}, test = {0};
-    size_t *idx = NULL, *held = NULL, n = 0, n_held = 0;
-    struct fkt_lab_set set;
-    double accuracy = NAN;
-    fkt_status st;
-    FKT_TRY(fkt_lab_set(lab, name, &set));
-    FKT_TRY(choose(lab, &set, &idx, &n, &held, &n_held));
-    FKT_TRY(fkt_training_set_read(&train, set.data, idx, n, set.size, FKT_FILTER_BILINEAR, NULL, &read));
-    if (set.test)
-        FKT_TRY(fkt_training_set_read(&test, set.test, NULL, fkt_dataset_size(set.test), set.size, FKT_FILTER_BILINEAR,
-                                      NULL, &read));
-    else FKT_TRY(fkt_training_set_read(&test, set.data, held, n_held, set.size, FKT_FILTER_BILINEAR, NULL, &read));
-    FKT_TRY(learn(lab, seed, &train, &test, &accuracy));
-    FKT_TRY(fkt_point_add(
-        points, NULL, "real images",
-        json_pack("{s:f}", fkt_architecture_name((enum fkt_architecture)(lab->options.network - 1)), accuracy), NULL));
-out:
-    fkt_training_set_clear(&train);
-    fkt_training_set_clear(&test);
-    fkt_free(idx);
-    fkt_free(held);
+    fkt_sweep_free(sweep);
     return st;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lab.h - what cells share, for the files lab*.c. */
+/* lab.h - what cells share, for the files lab*.c and for experiments that train networks of their own. */
 #ifndef FKT_EXPERIMENT_LAB_H
 #define FKT_EXPERIMENT_LAB_H
 
 #include "experiment/experiment.h"
 
+#include "fedkt/train.h"
+
 struct fkt_lab {
     struct fkt_experiment_options options;
+    char *run;    /* folder of the run */
     char *folder; /* of encodings and calibrations */
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
@@ -14,5 +17,21 @@ struct fkt_lab {
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
+
+/* lab.c: the sweep of a run, run to its end; gives *out. */
+FKT_MUST_USE fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
+/* The usual training: epochs, seed, threads, device; and images that are drawn for each class. */
+void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r);
+size_t fkt_lab_per_class(const struct fkt_lab *lab);
+
+/* lab_networks.c: records of a set at its usual side, those that a sweep under add-remove trains and tests on. */
+FKT_MUST_USE fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_training_set *train,
+                                       struct fkt_training_set *test);
+/* An untrained network of the options for such images; first weights from the seed. */
+FKT_MUST_USE fkt_status fkt_lab_network(const struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
+                                        struct fkt_model **out);
+/* The network of the options, trained on images of a release of the set at epsilon 10, with the head of the release as
+ * its teacher. Trained once for each set and seed: networks/ of the run keeps it. Its origin names the release. */
+FKT_MUST_USE fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out);
 
 #endif

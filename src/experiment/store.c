@@ -32,13 +32,15 @@ static fkt_status write_json(const char *path, json_t *j, int flags) /* takes j 
 
 static json_t *plan_json(const struct fkt_experiment_options *o)
 {
-    json_t *names = json_array(), *seeds = json_array(), *sets = json_array();
+    json_t *names = json_array(), *seeds = json_array(), *sets = json_array(), *plan;
     for (size_t i = 0; i < o->n_experiments; i++) json_array_append_new(names, json_string(o->experiments[i]->name));
     for (size_t i = 0; i < o->n_seeds; i++) json_array_append_new(seeds, json_integer((json_int_t)o->seed[i]));
     for (size_t i = 0; i < o->n_sets; i++) json_array_append_new(sets, json_string(o->sets[i]));
-    return json_pack("{s:s s:s s:o s:b s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
+    plan = json_pack("{s:s s:s s:o s:b s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
                      "experiments", names, "quick", o->quick, "embedded", !o->data, "seeds", seeds, "sets", sets,
                      "network", o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
+    if (plan && o->rounds) json_object_set_new(plan, "rounds", json_integer(o->rounds));
+    return plan;
 }
 
 /* The plan of the folder must be the one that this run would write. */
