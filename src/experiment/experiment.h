@@ -153,7 +153,7 @@ FKT_MUST_USE fkt_status fkt_lab_real(struct fkt_lab *lab, const char *set, uint6
 
 /* Images of a set; both are the lab's. test NULL: a hold-out of *holdout. */
 struct fkt_lab_set {
-    const char *name;
+    const char *name, *sha256; /* sha256: the lab's; lab_fingerprint.c says of what */
     const struct fkt_dataset *data, *test;
     double holdout;
     uint32_t size; /* usual side */
@@ -172,11 +172,14 @@ void fkt_position_label(const struct fkt_position *x, char out[48]);
 
 /* ---- the folder ---- */
 
-/* store.c: plan.json, and cells/KEY.json, each whole or absent. */
+/* store.c: plan.json, and cells/KEY.json, each whole or absent. resume: FKT_E_MISMATCH for other options, and for a set
+ * that is now another one; nothing is written then. */
 FKT_MUST_USE fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_options *o, int resume);
 int fkt_store_has(const char *folder, const struct fkt_cell *c);
 FKT_MUST_USE fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points /* taken */,
                                       const struct fkt_experiment_options *o);
+/* A JSON file of a run, with flags of jansson and of base/file.h. Takes j; NULL is a lack of memory. */
+FKT_MUST_USE fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags);
 /* All cells of a folder, by name; gives *out, an array of what was put. Hostile input: a file that is not a cell is
  * FKT_E_FORMAT. */
 FKT_MUST_USE fkt_status fkt_store_read(const char *folder, json_t **out);

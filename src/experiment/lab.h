@@ -7,16 +7,26 @@
 
 #include "fedkt/train.h"
 
+#include <dirent.h>
+
 struct fkt_lab {
     struct fkt_experiment_options options;
-    char *run;    /* folder of the run */
+    char *run;    /* folder of the run; NULL: none, nothing is written */
     char *folder; /* of encodings and calibrations */
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
+    char set_sha256[65];
     struct fkt_dataset *train, *test;
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
+int fkt_store_is_json(const struct dirent *d); /* store.c, for scandir: a JSON file that is not hidden */
+
+/* lab_fingerprint.c: set_sha256 of the open set; then sets/NAME.json of the run is written, or it must agree. */
+FKT_MUST_USE fkt_status fkt_lab_fingerprint(struct fkt_lab *lab);
+FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
+/* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
+FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
 
 /* lab.c: the sweep of a run, run to its end; gives *out. */
 FKT_MUST_USE fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);

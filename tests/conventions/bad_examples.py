@@ -71,6 +71,8 @@ ROWS = [
     ("cell.osfl-20", "points.0.values.lda", "high", "is not of type"),
     ("cell.osfl-20", "points.0.facts.moments_sha256", "aa", "does not match"),
     ("cell.osfl-20", "seed", -1, "less than"),
+    ("experiment-set.demo", "set", "../demo", "does not match"),
+    ("experiment-set.demo", "sha256", "aa", "does not match"),
     ("privacy-audit.two-cases", "confidence", 1, "greater than"),
     ("privacy-audit.two-cases", "cases.0.layout", "both", "is not one of"),
     ("privacy-audit.two-cases", "cases.0.sites", REMOVE, "is a required property"),

@@ -13,6 +13,8 @@ import shutil
 import time
 import xml.etree.ElementTree
 
+import numpy
+
 import binary
 from binary import tree
 
@@ -123,6 +125,37 @@ class Experiment(binary.Case):
         made = {p.name for p in (self.folder / "run/cells").iterdir()}
         self.assertEqual(made, {f"epsilon.demo.{a}.0.json" for a in arms})
         self.assertIn("skipped", Page(self.bytes("run/report.html").decode()).sections)
+
+    def test_another_set_of_the_same_name_is_refused(self):
+        """Twenty records a class; one pixel more in one of them, then the first set again in another place."""
+        shade = numpy.random.default_rng(5).integers(0, 256, (60, 8, 8, 3), numpy.uint8)
+        labels = numpy.arange(60).reshape(-1, 1) % 3
+
+        def write(folder, images):
+            (self.folder / folder).mkdir(exist_ok=True)
+            arrays = {f"{s}_{k}": v for s in ("train", "test") for k, v in (("images", images), ("labels", labels))}
+            numpy.savez(self.folder / folder / "toy.npz", **arrays)
+
+        line = "experiment epsilon --quick --network none --sets toy --out run --data"
+        write("sets", shade)
+        self.fedkt(f"{line} sets")
+        self.fits("experiment-set", json.loads(self.bytes("run/sets/toy.json")))
+        (self.folder / "run/cells/epsilon.toy.joint.0.json").unlink()
+        before, other = tree(self.folder / "run"), shade.copy()
+        other[17, 3, 3, 1] ^= 1
+        write("sets", other)
+        process = self.start(f"{line} sets --resume")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(
+            stderr,
+            "fedkt: set 'toy' is not the one that the run began with: as many records, but not the same\n"
+            "hint: give the set that the run began with, or choose another folder for the results\n",
+        )
+        self.assertEqual(tree(self.folder / "run"), before)
+        write("elsewhere", shade)
+        self.fedkt(f"{line} elsewhere --resume")
+        self.assertTrue((self.folder / "run/cells/epsilon.toy.joint.0.json").exists())
 
     def test_membership_is_found_without_noise_and_within_the_promise_with_it(self):
         """24,000 decisions of an arm, half of them members: limits are six standard errors above the promise."""
