@@ -131,17 +131,19 @@ static json_t *values_of(const json_t *accuracy)
     return values;
 }
 
-static json_t *facts_of(const json_t *results, const json_t *arm)
+static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const json_t *arm)
 {
     const json_t *round = json_object_get(results, "aggregation");
     json_t *facts = json_pack("{s:O s:O s:O}", "moments_sha256", json_object_get(results, "moments_sha256"), "records",
                               json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"));
+    if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));
     return facts;
 }
 
-static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_position *x, int reference, json_t *points)
+static fkt_status add_points(const struct fkt_lab *lab, const struct fkt_sweep *sweep, const struct fkt_position *x,
+                             int reference, json_t *points)
 {
     char *text = NULL;
     json_t *results = NULL;
@@ -152,12 +154,12 @@ static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_pos
     arms = json_object_get(results, "arms");
     for (size_t i = 0; i < json_array_size(arms); i++) {
         const json_t *arm = json_array_get(arms, i);
-        FKT_TRY(
-            fkt_point_add(points, &x[i], NULL, values_of(json_object_get(arm, "accuracy")), facts_of(results, arm)));
+        FKT_TRY(fkt_point_add(points, &x[i], NULL, values_of(json_object_get(arm, "accuracy")),
+                              facts_of(lab, results, arm)));
     }
     if (reference)
         FKT_TRY(fkt_point_add(points, NULL, "no noise", values_of(json_object_get(results, "accuracy_without_privacy")),
-                              facts_of(results, NULL)));
+                              facts_of(lab, results, NULL)));
 out:
     json_decref(results);
     fkt_string_free(text);
@@ -179,6 +181,7 @@ fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run
     FKT_TRY(fkt_lab_parts(lab, run->arm, run->arm->size ? run->arm->size : set.size, &spec));
     FKT_TRY(fkt_sweep_new(&sweep, &spec));
     FKT_TRY(fkt_sweep_run(sweep));
+    FKT_TRY(fkt_lab_sweep_partition(lab, sweep, &spec.partition, run->arm->adjacency));
     *out = sweep;
     sweep = NULL;
 out:
@@ -194,7 +197,7 @@ fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, con
     fkt_status st;
     FKT_TRY(fkt_lab_federation(lab, run, &sweep));
     if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
-    FKT_TRY(add_points(sweep, x, run->reference, points));
+    FKT_TRY(add_points(lab, sweep, x, run->reference, points));
 out:
     fkt_sweep_free(sweep);
     return st;

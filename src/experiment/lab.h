@@ -9,6 +9,8 @@
 
 #include <dirent.h>
 
+enum { FKT_PARTITION_NAME = 192 };
+
 struct fkt_lab {
     struct fkt_experiment_options options;
     char *run;    /* folder of the run; NULL: none, nothing is written */
@@ -16,6 +18,7 @@ struct fkt_lab {
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
     char set_sha256[65];
+    char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
@@ -28,15 +31,35 @@ FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
 /* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
 FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
 
-/* lab.c: the sweep of a run, run to its end; gives *out. */
+/* lab_partition.c: partitions/NAME.json of the run, if it is not there; lab->partition becomes NAME. */
+struct fkt_lab_owners {
+    const size_t *record;  /* (n) numbers in the open set; NULL: 0 to n - 1 */
+    const uint32_t *owner; /* (n) sites */
+    size_t n;
+};
+struct fkt_lab_partition {
+    struct fkt_partition_spec spec;
+    const char *by;                    /* "content", "number", "place" */
+    struct fkt_lab_owners train, test; /* test.owner NULL: sites have no test records of their own */
+};
+FKT_MUST_USE fkt_status fkt_lab_partition(struct fkt_lab *lab, const struct fkt_lab_partition *p);
+FKT_MUST_USE fkt_status fkt_lab_sweep_partition(struct fkt_lab *lab, const struct fkt_sweep *sweep,
+                                                const struct fkt_partition_spec *spec, enum fkt_adjacency adjacency);
+
+/* lab.c: the sweep of a run, run to its end, its partition noted; gives *out. */
 FKT_MUST_USE fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
 /* The usual training: epochs, seed, threads, device; and images that are drawn for each class. */
 void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r);
 size_t fkt_lab_per_class(const struct fkt_lab *lab);
 
 /* lab_networks.c: records of a set at its usual side, those that a sweep under add-remove trains and tests on. */
-FKT_MUST_USE fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_training_set *train,
-                                       struct fkt_training_set *test);
+struct fkt_lab_images {
+    struct fkt_training_set train, test;
+    size_t *train_record,
+        *test_record; /* their numbers in the set; test_record NULL: 0 to test.n - 1 of its test split */
+};
+FKT_MUST_USE fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_lab_images *out /* zeros */);
+void fkt_lab_images_clear(struct fkt_lab_images *p);
 /* An untrained network of the options for such images; first weights from the seed. */
 FKT_MUST_USE fkt_status fkt_lab_network(const struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
                                         struct fkt_model **out);

@@ -22,48 +22,54 @@ static fkt_status the_images(void *ctx, uint32_t epoch, struct fkt_images *out)
     return FKT_OK;
 }
 
-/* The records that a sweep under add-remove trains and tests on. */
-static fkt_status choose(const struct fkt_lab *lab, const struct fkt_lab_set *set, size_t **train, size_t *n_train,
-                         size_t **test, size_t *n_test)
+void fkt_lab_images_clear(struct fkt_lab_images *p)
+{
+    fkt_training_set_clear(&p->train);
+    fkt_training_set_clear(&p->test);
+    fkt_free(p->train_record);
+    fkt_free(p->test_record);
+    *p = (struct fkt_lab_images){0};
+}
+
+/* Numbers of the records that are trained on, and of those that are held out. */
+static fkt_status choose(const struct fkt_lab *lab, const struct fkt_lab_set *set, struct fkt_lab_images *p,
+                         size_t *n_train, size_t *n_test)
 {
     const size_t n = fkt_dataset_size(set->data);
     uint64_t *keys = NULL;
     uint8_t *held = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(train, n));
-    FKT_TRY(fkt_alloc(test, n));
+    FKT_TRY(fkt_alloc(&p->train_record, n));
     FKT_TRY(fkt_alloc(&keys, n));
     FKT_TRY(fkt_alloc(&held, n));
     if (!set->test) {
+        FKT_TRY(fkt_alloc(&p->test_record, n));
         FKT_TRY(fkt_dataset_keys(set->data, NULL, n, lab->options.threads, keys));
         FKT_TRY(fkt_split_holdout(held, keys, n, set->holdout, 0));
     }
     for (size_t i = 0; i < n; i++)
-        if (held[i]) (*test)[(*n_test)++] = i;
-        else (*train)[(*n_train)++] = i;
+        if (held[i]) p->test_record[(*n_test)++] = i;
+        else p->train_record[(*n_train)++] = i;
+    if (set->test) *n_test = fkt_dataset_size(set->test);
 out:
     fkt_free(keys);
     fkt_free(held);
     return st;
 }
 
-fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_training_set *train,
-                          struct fkt_training_set *test)
+fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_lab_images *out)
 {
     const struct fkt_training_set_options read = {.threads = lab->options.threads, .progress = lab->options.progress};
-    size_t *idx = NULL, *held = NULL, n = 0, n_held = 0;
+    size_t n = 0, n_test = 0;
     struct fkt_lab_set set;
     fkt_status st;
     FKT_TRY(fkt_lab_set(lab, name, &set));
-    FKT_TRY(choose(lab, &set, &idx, &n, &held, &n_held));
-    FKT_TRY(fkt_training_set_read(train, set.data, idx, n, set.size, FKT_FILTER_BILINEAR, NULL, &read));
-    if (set.test)
-        FKT_TRY(fkt_training_set_read(test, set.test, NULL, fkt_dataset_size(set.test), set.size, FKT_FILTER_BILINEAR,
-                                      NULL, &read));
-    else FKT_TRY(fkt_training_set_read(test, set.data, held, n_held, set.size, FKT_FILTER_BILINEAR, NULL, &read));
+    FKT_TRY(choose(lab, &set, out, &n, &n_test));
+    FKT_TRY(
+        fkt_training_set_read(&out->train, set.data, out->train_record, n, set.size, FKT_FILTER_BILINEAR, NULL, &read));
+    FKT_TRY(fkt_training_set_read(&out->test, set.test ? set.test : set.data, out->test_record, n_test, set.size,
+                                  FKT_FILTER_BILINEAR, NULL, &read));
 out:
-    fkt_free(idx);
-    fkt_free(held);
     return st;
 }
 
@@ -104,25 +110,24 @@ fkt_status fkt_lab_real(struct fkt_lab *lab, const char *name, uint64_t seed, js
 {
     const struct fkt_predict_options predict = {
         .threads = lab->options.threads, .progress = lab->options.progress, .device = lab->options.device};
-    struct fkt_training_set train = {0}, test = {0};
-    const struct fkt_image_source source = {.images = the_images, .ctx = &train};
+    struct fkt_lab_images p = {.train_record = NULL};
+    const struct fkt_image_source source = {.images = the_images, .ctx = &p.train};
     struct fkt_evaluation e = {0};
     struct fkt_model *model = NULL;
     struct fkt_recipe recipe;
     fkt_status st;
     fkt_lab_recipe(lab, seed, &recipe);
-    FKT_TRY(fkt_lab_images(lab, name, &train, &test));
-    FKT_TRY(learn(lab, &recipe, &source, &train, &model));
-    FKT_TRY(fkt_evaluation_init(&e, train.n_classes));
-    FKT_TRY(fkt_training_set_evaluate(&e, model, &test, &predict));
+    FKT_TRY(fkt_lab_images(lab, name, &p));
+    FKT_TRY(learn(lab, &recipe, &source, &p.train, &model));
+    FKT_TRY(fkt_evaluation_init(&e, p.train.n_classes));
+    FKT_TRY(fkt_training_set_evaluate(&e, model, &p.test, &predict));
     FKT_TRY(fkt_point_add(
         points, NULL, "real images",
         json_pack("{s:f}", fkt_architecture_name(fkt_model_architecture(model)), fkt_evaluation_accuracy(&e)), NULL));
 out:
     fkt_evaluation_clear(&e);
     fkt_model_free(model);
-    fkt_training_set_clear(&train);
-    fkt_training_set_clear(&test);
+    fkt_lab_images_clear(&p);
     return st;
 }
 

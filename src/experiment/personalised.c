@@ -34,7 +34,7 @@ enum kind { OURS, HEAD, LOCAL, OTHERS }; /* of an arm; more: its way, or method 
 struct job {
     struct fkt_lab *lab;
     const struct fkt_cell *cell;
-    struct fkt_training_set data, test;
+    struct fkt_lab_images images;
     struct fkt_partition_spec partition;
     uint32_t rounds;
     char release[65]; /* hash; "": none */
@@ -58,14 +58,14 @@ static fkt_status ours(struct job *j, struct fkt_personal *out, struct fkt_model
 {
     const struct fkt_lab_run run = release_of(j->cell);
     const int local = j->cell->arm->kind == LOCAL;
-    struct fkt_personal_spec spec = {.data = &j->data,
-                                     .test = &j->test,
+    struct fkt_personal_spec spec = {.data = &j->images.train,
+                                     .test = &j->images.test,
                                      .partition = j->partition,
                                      .ways = 1U << (int)j->cell->arm->more,
                                      .seed = j->cell->seed,
                                      .progress = j->lab->options.progress};
     fkt_status st;
-    if (local) FKT_TRY(fkt_lab_network(j->lab, &j->data, j->cell->seed, model));
+    if (local) FKT_TRY(fkt_lab_network(j->lab, &j->images.train, j->cell->seed, model));
     else {
         FKT_TRY(fkt_lab_pretrained(j->lab, &run, model));
         memcpy(j->release, fkt_model_origin(*model)->release_sha256, sizeof j->release);
@@ -90,7 +90,7 @@ static fkt_status head(struct job *j, struct fkt_personal *out)
     const struct fkt_pipeline_options options = {.threads = j->lab->options.threads,
                                                  .progress = j->lab->options.progress};
     struct fkt_personal_head_spec spec = {
-        .data = &j->data, .test = &j->test, .partition = j->partition, .seed = j->cell->seed};
+        .data = &j->images.train, .test = &j->images.test, .partition = j->partition, .seed = j->cell->seed};
     const struct fkt_release *release;
     struct fkt_teacher *teacher = NULL;
     struct fkt_sweep *sweep = NULL;
@@ -101,8 +101,8 @@ static fkt_status head(struct job *j, struct fkt_personal *out)
     memcpy(j->release, fkt_release_sha256(release), sizeof j->release);
     FKT_TRY(
         fkt_teacher_of_release(&teacher, release, fkt_sweep_pipeline(sweep), fkt_head_default(0), FKT_HEADS_DEFAULT));
-    FKT_TRY(fkt_alloc(&logits, j->test.n * j->test.n_classes));
-    FKT_TRY(fkt_teacher_logits(teacher, j->test.rgb, j->test.n, logits, &options));
+    FKT_TRY(fkt_alloc(&logits, j->images.test.n * j->images.test.n_classes));
+    FKT_TRY(fkt_teacher_logits(teacher, j->images.test.rgb, j->images.test.n, logits, &options));
     spec.logits = logits;
     FKT_TRY(fkt_personal_head(out, &spec));
 out:
@@ -116,8 +116,8 @@ out:
 
 static fkt_status others(struct job *j, struct fkt_personal *out, struct fkt_model **like)
 {
-    struct fkt_baselines_spec spec = {.data = &j->data,
-                                      .test = &j->test,
+    struct fkt_baselines_spec spec = {.data = &j->images.train,
+                                      .test = &j->images.test,
                                       .partition = j->partition,
                                       .methods = 1U << (int)j->cell->arm->more,
                                       .seed = j->cell->seed,
@@ -129,7 +129,7 @@ static fkt_status others(struct job *j, struct fkt_personal *out, struct fkt_mod
     spec.settings.rounds = j->rounds;
     spec.settings.batch = BATCH;
     spec.settings.rate = rate;
-    FKT_TRY(fkt_lab_network(j->lab, &j->data, j->cell->seed, like));
+    FKT_TRY(fkt_lab_network(j->lab, &j->images.train, j->cell->seed, like));
     spec.like = *like;
     FKT_TRY(fkt_baselines_run(out, &spec));
 out:
@@ -137,6 +137,52 @@ out:
 }
 
 /* ---- a cell ---- */
+
+/* Numbers and sites of a part of the split; place: numbers of its records in the set, NULL: they are those. */
+static fkt_status owners(struct fkt_lab_owners *out, const struct fkt_personal_part *part, uint32_t sites,
+                         const size_t *place)
+{
+    size_t *record = NULL;
+    uint32_t *owner = NULL;
+    fkt_status st;
+    out->n = part->start[sites];
+    FKT_TRY(fkt_alloc(&record, out->n));
+    out->record = record;
+    FKT_TRY(fkt_alloc(&owner, out->n));
+    out->owner = owner;
+    for (uint32_t s = 0; s < sites; s++)
+        for (size_t i = part->start[s]; i < part->start[s + 1]; i++) {
+            record[i] = place ? place[part->record[i]] : part->record[i];
+            owner[i] = s;
+        }
+out:
+    return st;
+}
+
+static void owners_clear(struct fkt_lab_owners *o)
+{
+    fkt_free((void *)o->record);
+    fkt_free((void *)o->owner);
+}
+
+/* The split that all methods of the cell's partition and seed have. */
+static fkt_status note_partition(struct job *j)
+{
+    const struct fkt_training_set *d = &j->images.train, *t = &j->images.test;
+    const struct fkt_personal_labels data = {d->label, d->n, d->n_classes}, test = {t->label, t->n, t->n_classes};
+    struct fkt_lab_partition p = {.spec = j->partition, .by = "place"};
+    struct fkt_personal_split split = {0};
+    fkt_status st;
+    FKT_TRY(fkt_personal_split_init(&split, &data, &test, &j->partition, 0, j->cell->seed));
+    FKT_TRY(owners(&p.train, &split.train, split.sites, j->images.train_record));
+    FKT_TRY(owners(&p.test, &split.test, split.sites, j->images.test_record));
+    FKT_TRY(fkt_lab_partition(j->lab, &p));
+out:
+    owners_clear(&p.train);
+    owners_clear(&p.test);
+    fkt_personal_split_clear(&split);
+    return st;
+}
 
 static fkt_status add_point(const struct job *j, const struct fkt_personal *p, json_t *points)
 {
@@ -152,7 +198,8 @@ static fkt_status add_point(const struct job *j, const struct fkt_personal *p, j
     }
     for (size_t i = 0; i < FKT_COUNT(value); i++)
         if (isfinite(value[i])) json_object_set_new(values, key[i], json_real(value[i]));
-    if (facts) json_object_set_new(facts, "records", json_integer((json_int_t)j->data.n));
+    if (facts) json_object_set_new(facts, "records", json_integer((json_int_t)j->images.train.n));
+    if (facts) json_object_set_new(facts, "partition", json_string(j->lab->partition));
     return fkt_point_add(points, j->cell->x, NULL, values, facts);
 }
 
@@ -165,16 +212,16 @@ static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *poi
     fkt_status st;
     j.rounds = o->rounds ? o->rounds : o->quick ? c->experiment->rounds_quick : c->experiment->rounds;
     FKT_TRY(fkt_partition_parse(&j.partition, fkt_partition_of_label(c->x[0].label, c->panel)));
-    FKT_TRY(fkt_lab_images(lab, c->panel, &j.data, &j.test));
+    FKT_TRY(fkt_lab_images(lab, c->panel, &j.images));
     if (c->arm->kind == OTHERS) FKT_TRY(others(&j, &result, &model));
     else if (c->arm->kind == HEAD) FKT_TRY(head(&j, &result));
     else FKT_TRY(ours(&j, &result, &model));
+    FKT_TRY(note_partition(&j));
     FKT_TRY(add_point(&j, &result, points));
 out:
     fkt_model_free(model);
     fkt_personal_clear(&result);
-    fkt_training_set_clear(&j.data);
-    fkt_training_set_clear(&j.test);
+    fkt_lab_images_clear(&j.images);
     return st;
 }
 

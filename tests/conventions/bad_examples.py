@@ -16,6 +16,7 @@ OPTIONAL = {  # paths whose key may be absent
     "cell": r"points\.\d+\.(at|facts|reference|x|(facts|values)\..*)",
     "certificate": r"accounting|holds_against|moments|noise_shares|rho",
     "evaluate": r"model|through_codec|(through_codec\.)?per_class\..*",
+    "experiment-partition": r"test_owner",
     "personalize": r"(mean|pooled|spread|sites\.\d+\.accuracy)\..*",
     "privacy": r"promise|with_records|parts|size",
     "results": r"(arms\.\d+\.)?accuracy(\..*)?|accuracy_without_privacy(\..*)?|codec(_dtype)?"
@@ -71,6 +72,9 @@ ROWS = [
     ("cell.osfl-20", "points.0.values.lda", "high", "is not of type"),
     ("cell.osfl-20", "points.0.facts.moments_sha256", "aa", "does not match"),
     ("cell.osfl-20", "seed", -1, "less than"),
+    ("experiment-partition.toy", "by", "chance", "is not one of"),
+    ("experiment-partition.toy", "owner", "00x1222", "does not match"),
+    ("experiment-partition.toy", "rule", "pathological", "does not match"),
     ("experiment-set.demo", "set", "../demo", "does not match"),
     ("experiment-set.demo", "sha256", "aa", "does not match"),
     ("privacy-audit.two-cases", "confidence", 1, "greater than"),

@@ -93,6 +93,19 @@ class Experiment(binary.Case):
         for cell in rounds:
             self.fits("cell", cell)
         self.assertTrue(all(c["points"][0]["facts"]["protocol"] == "fedkt.secagg/1" for c in rounds))
+        named = {c["points"][0]["facts"]["partition"] + ".json" for c in rounds}
+        self.assertEqual(named, {p.name for p in (self.folder / run / "partitions").iterdir()})
+        fingerprint = json.loads(self.bytes(f"{run}/sets/demo.json"))["sha256"]
+        for name in named:
+            partition = json.loads(self.bytes(f"{run}/partitions/{name}"))
+            self.fits("experiment-partition", partition)
+            self.assertEqual(partition["set_sha256"], fingerprint)
+            width, owner = partition["digits"], partition["owner"]
+            sites = [owner[i : i + width] for i in range(0, len(owner), width)]
+            self.assertEqual(len(sites), partition["records"])
+            held = [sites.count(f"{s:0{width}d}") for s in range(partition["sites"])]
+            self.assertEqual(held, [sum(row) for row in partition["counts"]])
+            self.assertEqual(sum(held), partition["records"] - partition["held_out"])
 
     def test_killed_runs_go_on_to_the_same_bytes(self):
         start = time.monotonic()

@@ -94,6 +94,45 @@ static void proportions_help_a_head_and_rounds_count(void **state)
     json_decref(once);
 }
 
+/* Sites of records and test records stand in the folder: those of the library, with test records of classes that the
+ * site has. */
+static void the_split_is_written(void **state)
+{
+    const struct fkt_dataset_options records = {.limit = 1000, .limit_by_number = 1}, tests = {.limit = 500};
+    const struct fkt_partition_spec spec = {.rule = FKT_PARTITION_PATHOLOGICAL, .k = 2, .sites = 20};
+    json_t *values = values_of("personalised.demo.head-prior.pathological.0"),
+           *j = json_load_file(scratch_path(&dir, "partitions/demo.20.pathological-2.place.0.json"), 0, NULL);
+    const char *owner = json_string_value(json_object_get(j, "owner")),
+               *test_owner = json_string_value(json_object_get(j, "test_owner"));
+    struct fkt_dataset *data = NULL, *test = NULL;
+    uint32_t label[1000], wanted[1000];
+    uint64_t place[1000];
+    char site[8];
+    (void)state;
+    json_decref(values);
+    assert_true(owner && test_owner && strlen(owner) == 2000 && strlen(test_owner) == 1000);
+    CHECK_OK(fkt_dataset_open(&data, "demo:train", &records));
+    CHECK_OK(fkt_dataset_open(&test, "demo:test", &tests));
+    for (size_t i = 0; i < 1000; i++) {
+        label[i] = fkt_dataset_label(data, i);
+        place[i] = i;
+    }
+    CHECK_OK(fkt_partition(wanted, label, place, 1000, 10, &spec));
+    for (size_t i = 0; i < 1000; i++) {
+        snprintf(site, sizeof site, "%02u", wanted[i]);
+        assert_memory_equal(owner + 2 * i, site, 2);
+    }
+    for (size_t t = 0; t < 500; t++) {
+        size_t same = 0;
+        for (size_t i = 0; i < 1000; i++)
+            same += label[i] == fkt_dataset_label(test, t) && !memcmp(owner + 2 * i, test_owner + 2 * t, 2);
+        assert_true(same > 0);
+    }
+    fkt_dataset_free(data);
+    fkt_dataset_free(test);
+    json_decref(j);
+}
+
 static int begin(void **state)
 {
     static const struct fkt_experiment *list[1];
@@ -124,6 +163,7 @@ int main(void)
         cmocka_unit_test(a_cell_for_each_method_and_partition),
         cmocka_unit_test(one_network_serves_both_partitions),
         cmocka_unit_test(proportions_help_a_head_and_rounds_count),
+        cmocka_unit_test(the_split_is_written),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
