@@ -10,6 +10,7 @@ import html.parser
 import json
 import random
 import shutil
+import signal
 import time
 import xml.etree.ElementTree
 
@@ -123,6 +124,24 @@ class Experiment(binary.Case):
         self.fedkt(f"{HEADS} --out cut --resume")
         self.assertEqual(lasting(self.folder / "cut"), wanted)
         self.fedkt("experiment clients --quick --network none --seeds 1 --out cut --resume", code=1)
+
+    def test_a_stop_says_how_to_go_on(self):
+        process = self.start("experiment personalised --quick --network resnet18 --threads 1 --out run")
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "training:" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        _, stderr = process.communicate()
+        self.assertNotEqual(process.returncode, 0, lines)
+        self.assertTrue(
+            stderr.endswith(
+                "fedkt: stopped before all cells were computed\n"
+                "hint: finished cells are kept: the same command with --resume goes on\n"
+            ),
+            stderr,
+        )
 
     def test_missing_data_is_named_and_skipped(self):
         (self.folder / "sets").mkdir()

@@ -247,7 +247,9 @@ static fkt_status run(const void *ctx)
     st = fkt_experiment_run(&r, &skipped);
     cli_progress_end(&j->work);
     cli_progress_end(&j->cells);
-    if (st == FKT_E_STOPPED) st = fkt_hint(st, "finished cells are kept: the same command with --resume goes on");
+    if (st == FKT_E_STOPPED) /* where it was inside a cell does not matter: that cell starts again */
+        st = fkt_fail_hint(st, "finished cells are kept: the same command with --resume goes on",
+                           "stopped before all cells were computed");
     FKT_TRY(fkt_ranks_agree(cli_ranks(), st));
     if (!cli_first_rank()) goto out;
     FKT_TRY(fkt_experiment_gather(&r, skipped));
