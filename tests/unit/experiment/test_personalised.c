@@ -100,7 +100,7 @@ static void the_split_is_written(void **state)
 {
     const struct fkt_dataset_options records = {.limit = 1000, .limit_by_number = 1}, tests = {.limit = 500};
     const struct fkt_partition_spec spec = {.rule = FKT_PARTITION_PATHOLOGICAL, .k = 2, .sites = 20};
-    json_t *values = values_of("personalised.demo.head-prior.pathological.0"),
+    json_t *values = values_of("personalised.demo.untouched.pathological.0"),
            *j = json_load_file(scratch_path(&dir, "partitions/demo.20.pathological-2.place.0.json"), 0, NULL);
     const char *owner = json_string_value(json_object_get(j, "owner")),
                *test_owner = json_string_value(json_object_get(j, "test_owner"));
