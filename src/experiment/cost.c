@@ -125,6 +125,7 @@ static fkt_status federation(struct fkt_lab *lab, const struct fkt_cell *c, cons
     FKT_TRY(fkt_lab_parts(lab, c->arm, c->arm->size, spec));
     FKT_TRY(fkt_sweep_new(&sweep, spec));
     FKT_TRY(fkt_sweep_run(sweep));
+    FKT_TRY(fkt_lab_sweep_partition(lab, sweep, &spec->partition, c->arm->adjacency));
     fkt_sweep_seconds(sweep, &s);
     start = fkt_now();
     if (fkt_sweep_arm(sweep, 0)->images) {

@@ -36,6 +36,7 @@ struct fkt_arm {
     enum fkt_adjacency adjacency;
     int noise;   /* enum fkt_noise_place; -1: as a federation has it */
     int kind;    /* of the experiment's own */
+    int trains;  /* 1: it has no cell where the options have no network */
     double more; /* the same */
 };
 
@@ -73,8 +74,9 @@ struct fkt_experiment {
     size_t n_sets;
     const struct fkt_metric *metric; /* (n_metrics) */
     size_t n_metrics;
-    int trains_quick;  /* 1: quick runs train networks too; else they have no bound by real images */
-    int needs_network; /* 1: there is nothing without one: no cells where none is trained */
+    uint32_t rounds, rounds_quick; /* of federated methods; 0: it has none */
+    int trains_quick;              /* 1: quick runs train networks too; else they have no bound by real images */
+    int needs_network;             /* 1: there is nothing without one: no cells where none is trained */
     int invariant;     /* 1: the exact moments of an arm must be the same in all cells of a panel; the report says so */
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
     fkt_status (*run)(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points);
@@ -97,6 +99,7 @@ struct fkt_experiment_options {
     uint64_t seed[FKT_SEEDS_MAX];
     size_t n_seeds;
     int network;              /* 1 + enum fkt_architecture; 0: none is trained */
+    uint32_t rounds;          /* of federated methods; 0: those of the experiment */
     struct fkt_device device; /* never AUTO */
     unsigned threads;
     const char *weights; /* folder with published weights; NULL: the cache */
@@ -124,7 +127,7 @@ int fkt_experiment_plain(const char *word, char room[96]);
 /* ---- the lab ---- */
 
 FKT_MUST_USE fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o,
-                                    const char *encodings /* folder */);
+                                    const char *folder /* of the run */, const char *encodings /* folder */);
 void fkt_lab_free(struct fkt_lab *lab);
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab);
 
@@ -151,7 +154,7 @@ FKT_MUST_USE fkt_status fkt_lab_real(struct fkt_lab *lab, const char *set, uint6
 
 /* Images of a set; both are the lab's. test NULL: a hold-out of *holdout. */
 struct fkt_lab_set {
-    const char *name;
+    const char *name, *sha256; /* sha256: the lab's; lab_fingerprint.c says of what */
     const struct fkt_dataset *data, *test;
     double holdout;
     uint32_t size; /* usual side */
@@ -170,11 +173,14 @@ void fkt_position_label(const struct fkt_position *x, char out[48]);
 
 /* ---- the folder ---- */
 
-/* store.c: plan.json, and cells/KEY.json, each whole or absent. */
+/* store.c: plan.json, and cells/KEY.json, each whole or absent. resume: FKT_E_MISMATCH for other options, and for a set
+ * that is now another one; nothing is written then. */
 FKT_MUST_USE fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_options *o, int resume);
 int fkt_store_has(const char *folder, const struct fkt_cell *c);
 FKT_MUST_USE fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points /* taken */,
                                       const struct fkt_experiment_options *o);
+/* A JSON file of a run, with flags of jansson and of base/file.h. Takes j; NULL is a lack of memory. */
+FKT_MUST_USE fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags);
 /* All cells of a folder, by name; gives *out, an array of what was put. Hostile input: a file that is not a cell is
  * FKT_E_FORMAT. */
 FKT_MUST_USE fkt_status fkt_store_read(const char *folder, json_t **out);

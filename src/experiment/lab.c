@@ -5,22 +5,24 @@
  * and kept. A point has the accuracies of the three heads and of a network, where one is trained, and the hash of the
  * exact moments. The best head is chosen by its accuracy on the test images: it is a bound for the choice, not a
  * rule. */
-#include "experiment/student.h"
+#include "experiment/lab.h"
 
 #include "base/alloc.h"
+#include "fedkt/train.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o, const char *encodings)
+fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options *o, const char *folder,
+                       const char *encodings)
 {
     struct fkt_lab *lab = NULL;
     fkt_status st;
     *out = NULL;
     FKT_TRY(fkt_alloc(&lab, 1));
     lab->options = *o;
+    FKT_TRY(fkt_strdup(&lab->run, folder));
     FKT_TRY(fkt_strdup(&lab->folder, encodings));
     FKT_TRY(fkt_encodings_open(&lab->encodings, encodings));
     *out = lab;
@@ -36,6 +38,7 @@ void fkt_lab_free(struct fkt_lab *lab)
     fkt_lab_close_set(lab);
     if (lab->encodings) fkt_encodings_close(lab->encodings);
     fkt_free(lab->folder);
+    fkt_free(lab->run);
     fkt_free(lab);
 }
 
@@ -110,17 +113,19 @@ static json_t *values_of(const json_t *accuracy)
     return values;
 }
 
-static json_t *facts_of(const json_t *results, const json_t *arm)
+static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const json_t *arm)
 {
     const json_t *round = json_object_get(results, "aggregation");
     json_t *facts = json_pack("{s:O s:O s:O}", "moments_sha256", json_object_get(results, "moments_sha256"), "records",
                               json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"));
+    if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));
     return facts;
 }
 
-static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_position *x, int reference, json_t *points)
+static fkt_status add_points(const struct fkt_lab *lab, const struct fkt_sweep *sweep, const struct fkt_position *x,
+                             int reference, json_t *points)
 {
     char *text = NULL;
     json_t *results = NULL;
@@ -131,26 +136,26 @@ static fkt_status add_points(const struct fkt_sweep *sweep, const struct fkt_pos
     arms = json_object_get(results, "arms");
     for (size_t i = 0; i < json_array_size(arms); i++) {
         const json_t *arm = json_array_get(arms, i);
-        FKT_TRY(
-            fkt_point_add(points, &x[i], NULL, values_of(json_object_get(arm, "accuracy")), facts_of(results, arm)));
+        FKT_TRY(fkt_point_add(points, &x[i], NULL, values_of(json_object_get(arm, "accuracy")),
+                              facts_of(lab, results, arm)));
     }
     if (reference)
         FKT_TRY(fkt_point_add(points, NULL, "no noise", values_of(json_object_get(results, "accuracy_without_privacy")),
-                              facts_of(results, NULL)));
+                              facts_of(lab, results, NULL)));
 out:
     json_decref(results);
     fkt_string_free(text);
     return st;
 }
 
-fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
-                         json_t *points)
+fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out)
 {
     struct fkt_calibration calibration[FKT_PARTS_MAX] = {{0}};
     struct fkt_sweep_spec spec;
     struct fkt_sweep *sweep = NULL;
     struct fkt_lab_set set;
     fkt_status st;
+    *out = NULL;
     FKT_TRY(fkt_lab_set(lab, run->set, &set));
     fill_spec(lab, run, &set, &spec);
     FKT_TRY(fkt_partition_parse(&spec.partition, run->partition));
@@ -158,90 +163,24 @@ fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, con
     FKT_TRY(fkt_lab_parts(lab, run->arm, run->arm->size ? run->arm->size : set.size, &spec));
     FKT_TRY(fkt_sweep_new(&sweep, &spec));
     FKT_TRY(fkt_sweep_run(sweep));
-    if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
-    FKT_TRY(add_points(sweep, x, run->reference, points));
+    FKT_TRY(fkt_lab_sweep_partition(lab, sweep, &spec.partition, run->arm->adjacency));
+    *out = sweep;
+    sweep = NULL;
 out:
     fkt_sweep_free(sweep);
     for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&calibration[p]);
     return st;
 }
 
-/* ---- the bound: a network on the real records ---- */
-
-static fkt_status the_images(void *ctx, uint32_t epoch, struct fkt_images *out)
+fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
+                         json_t *points)
 {
-    const struct fkt_training_set *p = ctx;
-    (void)epoch;
-    *out = (struct fkt_images){.rgb = p->rgb, .label = p->label, .n = p->n, .size = p->size};
-    return FKT_OK;
-}
-
-/* The records that a sweep under add-remove trains and tests on. */
-static fkt_status choose(const struct fkt_lab *lab, const struct fkt_lab_set *set, size_t **train, size_t *n_train,
-                         size_t **test, size_t *n_test)
-{
-    const size_t n = fkt_dataset_size(set->data);
-    uint64_t *keys = NULL;
-    uint8_t *held = NULL;
+    struct fkt_sweep *sweep = NULL;
     fkt_status st;
-    FKT_TRY(fkt_alloc(train, n));
-    FKT_TRY(fkt_alloc(test, n));
-    FKT_TRY(fkt_alloc(&keys, n));
-    FKT_TRY(fkt_alloc(&held, n));
-    if (!set->test) {
-        FKT_TRY(fkt_dataset_keys(set->data, NULL, n, lab->options.threads, keys));
-        FKT_TRY(fkt_split_holdout(held, keys, n, set->holdout, 0));
-    }
-    for (size_t i = 0; i < n; i++)
-        if (held[i]) (*test)[(*n_test)++] = i;
-        else (*train)[(*n_train)++] = i;
+    FKT_TRY(fkt_lab_federation(lab, run, &sweep));
+    if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
+    FKT_TRY(add_points(lab, sweep, x, run->reference, points));
 out:
-    fkt_free(keys);
-    fkt_free(held);
-    return st;
-}
-
-static fkt_status learn_real(struct fkt_lab *lab, const struct fkt_lab_set *set, const struct fkt_recipe *recipe,
-                             double *accuracy)
-{
-    const struct fkt_training_set_options read = {.threads = lab->options.threads, .progress = lab->options.progress};
-    struct fkt_training_set train = {0}, test = {0};
-    const struct fkt_image_source images = {.images = the_images, .ctx = &train};
-    size_t *idx = NULL, *held = NULL, n = 0, n_held = 0;
-    fkt_status st;
-    FKT_TRY(choose(lab, set, &idx, &n, &held, &n_held));
-    FKT_TRY(fkt_training_set_read(&train, set->data, idx, n, set->size, FKT_FILTER_BILINEAR, NULL, &read));
-    if (set->test)
-        FKT_TRY(fkt_training_set_read(&test, set->test, NULL, fkt_dataset_size(set->test), set->size,
-                                      FKT_FILTER_BILINEAR, NULL, &read));
-    else FKT_TRY(fkt_training_set_read(&test, set->data, held, n_held, set->size, FKT_FILTER_BILINEAR, NULL, &read));
-    FKT_TRY(fkt_lab_learn(lab, &images, &train, recipe, &test, accuracy));
-out:
-    fkt_training_set_clear(&train);
-    fkt_training_set_clear(&test);
-    fkt_free(idx);
-    fkt_free(held);
-    return st;
-}
-
-fkt_status fkt_lab_real(struct fkt_lab *lab, const char *name, uint64_t seed, json_t *points)
-{
-    struct fkt_lab_student known = {.seed = seed};
-    struct fkt_recipe recipe;
-    struct fkt_lab_set set;
-    fkt_status st;
-    FKT_TRY(fkt_lab_set(lab, name, &set));
-    fkt_lab_recipe(lab, seed, &recipe);
-    known.epochs = recipe.epochs;
-    snprintf(known.from, sizeof known.from, "%s", name);
-    if (!fkt_lab_recall(lab, &known)) {
-        FKT_TRY(learn_real(lab, &set, &recipe, &known.accuracy));
-        fkt_lab_remember(lab, &known);
-    }
-    FKT_TRY(fkt_point_add(
-        points, NULL, "real images",
-        json_pack("{s:f}", fkt_architecture_name((enum fkt_architecture)(lab->options.network - 1)), known.accuracy),
-        NULL));
-out:
+    fkt_sweep_free(sweep);
     return st;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lab.h - what cells share, for the files lab*.c and student.c. */
+/* lab.h - what cells share, for the files lab*.c and for experiments that train networks of their own. */
 #ifndef FKT_EXPERIMENT_LAB_H
 #define FKT_EXPERIMENT_LAB_H
 
 #include "experiment/experiment.h"
 
-enum { FKT_LAB_STUDENTS = 64 };
-/* A network that was trained, by what it learnt from (student.c). */
+#include "fedkt/train.h"
+
+#include <dirent.h>
+
+enum { FKT_PARTITION_NAME = 192, FKT_LAB_STUDENTS = 64 };
+
+/* A network that was trained, by what it learnt from. */
 struct fkt_lab_student {
     char from[FKT_SHA256_HEX]; /* hash of a release, or the name of a set; "": none */
     size_t per_class;
@@ -17,14 +22,72 @@ struct fkt_lab_student {
 
 struct fkt_lab {
     struct fkt_experiment_options options;
+    char *run;    /* folder of the run; NULL: none, nothing is written */
     char *folder; /* of encodings and calibrations */
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
+    char set_sha256[65];
+    char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
+int fkt_store_is_json(const struct dirent *d); /* store.c, for scandir: a JSON file that is not hidden */
+
+/* lab_fingerprint.c: set_sha256 of the open set; then sets/NAME.json of the run is written, or it must agree. */
+FKT_MUST_USE fkt_status fkt_lab_fingerprint(struct fkt_lab *lab);
+FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
+/* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
+FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
+
+/* lab_partition.c: partitions/NAME.json of the run, if it is not there; lab->partition becomes NAME. */
+struct fkt_lab_owners {
+    const size_t *record;  /* (n) numbers in the open set; NULL: 0 to n - 1 */
+    const uint32_t *owner; /* (n) sites */
+    size_t n;
+};
+struct fkt_lab_partition {
+    struct fkt_partition_spec spec;
+    const char *by;                    /* "content", "number", "place" */
+    struct fkt_lab_owners train, test; /* test.owner NULL: sites have no test records of their own */
+};
+FKT_MUST_USE fkt_status fkt_lab_partition(struct fkt_lab *lab, const struct fkt_lab_partition *p);
+FKT_MUST_USE fkt_status fkt_lab_sweep_partition(struct fkt_lab *lab, const struct fkt_sweep *sweep,
+                                                const struct fkt_partition_spec *spec, enum fkt_adjacency adjacency);
+
+/* lab.c: the sweep of a run, run to its end, its partition noted; gives *out. */
+FKT_MUST_USE fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
+
+/* lab_networks.c: records of a set at its usual side, those that a sweep under add-remove trains and tests on. */
+struct fkt_lab_images {
+    struct fkt_training_set train, test;
+    size_t *train_record,
+        *test_record; /* their numbers in the set; test_record NULL: 0 to test.n - 1 of its test split */
+};
+FKT_MUST_USE fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_lab_images *out /* zeros */);
+void fkt_lab_images_clear(struct fkt_lab_images *p);
+/* An untrained network of the options for such images; first weights from the seed. */
+FKT_MUST_USE fkt_status fkt_lab_network(const struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
+                                        struct fkt_model **out);
+/* The usual training on images in memory; others change it: epochs, batch, rate, seed, threads, device. */
+void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r);
+/* A network of the options with the classes and size of `like`, from scratch. */
+FKT_MUST_USE fkt_status fkt_lab_learn(const struct fkt_lab *lab, const struct fkt_recipe *recipe,
+                                      const struct fkt_image_source *source, const struct fkt_training_set *like,
+                                      struct fkt_model **out);
+FKT_MUST_USE fkt_status fkt_lab_evaluate(const struct fkt_lab *lab, const struct fkt_model *m,
+                                         const struct fkt_training_set *test, double *accuracy);
+/* Was the same network trained already? Then its accuracy is filled in. */
+int fkt_lab_recall(const struct fkt_lab *lab, struct fkt_lab_student *s);
+void fkt_lab_remember(struct fkt_lab *lab, const struct fkt_lab_student *s);
+
+/* student.c: the network of one arm of a sweep that has run: fkt_sweep_set_network. */
+FKT_MUST_USE fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep,
+                                      size_t arm);
+/* The network of the first epsilon. Trained once for each set and seed: networks/ of the run keeps it. Its origin names
+ * the release. */
+FKT_MUST_USE fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out);
 
 #endif

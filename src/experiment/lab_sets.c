@@ -110,6 +110,8 @@ static fkt_status open_set(struct fkt_lab *lab, const char *name)
     if (s && s->test) FKT_TRY(open_test(lab, path, s));
     if (!s) FKT_TRY(open_unknown_test(lab, path));
     snprintf(lab->set, sizeof lab->set, "%s", name);
+    FKT_TRY(fkt_lab_fingerprint(lab));
+    if (lab->run) FKT_TRY(fkt_lab_note_set(lab));
 out:
     fkt_free(path);
     if (st != FKT_OK) fkt_lab_close_set(lab);
@@ -126,6 +128,7 @@ fkt_status fkt_lab_set(struct fkt_lab *lab, const char *name, struct fkt_lab_set
         FKT_TRY(open_set(lab, name));
     }
     *out = (struct fkt_lab_set){.name = name,
+                                .sha256 = lab->set_sha256,
                                 .data = lab->train,
                                 .test = lab->test,
                                 .holdout = lab->test ? 0 : HOLDOUT,

@@ -12,7 +12,9 @@
     X(heterogeneity)                                                                                                   \
     X(participation)                                                                                                   \
     X(samples)                                                                                                         \
-    X(osfl_20) X(osfl_100) X(scale_1000) X(cost) X(codecs) X(mia) X(mia_images) X(mia_heads) X(mia_networks) X(audit)
+    X(osfl_20)                                                                                                         \
+    X(osfl_100)                                                                                                        \
+    X(scale_1000) X(personalised) X(cost) X(codecs) X(mia) X(mia_images) X(mia_heads) X(mia_networks) X(audit)
 
 #define FKT_EXPERIMENT_DECLARE(name) extern const struct fkt_experiment fkt_experiment_##name;
 #define FKT_EXPERIMENT_ADDRESS(name) &fkt_experiment_##name,
@@ -26,5 +28,9 @@ enum { FKT_USUAL_ARMS = 4, FKT_ARM_REAL = 100 }; /* kind of the last: a network 
 /* metrics of accuracy: best head, the three heads, the networks. */
 extern const struct fkt_metric fkt_accuracy_metrics[];
 enum { FKT_ACCURACY_METRICS = 7 };
+
+/* osfl.c: a partition of a table's column as fkt_partition_parse takes it; "pathological" is the paper's split, 10
+ * classes a site where there are 100, else 2. */
+const char *fkt_partition_of_label(const char *label, const char *set);
 
 #endif

@@ -12,8 +12,7 @@
 
 static const double epsilon = 10;
 
-/* The paper's pathological split: 10 classes a site where there are 100, else 2. */
-static const char *partition_of(const char *label, const char *set)
+const char *fkt_partition_of_label(const char *label, const char *set)
 {
     if (strcmp(label, "pathological") != 0) return label;
     return strcmp(set, "cifar100") ? "pathological:2" : "pathological:10";
@@ -39,12 +38,12 @@ static fkt_status table(struct fkt_lab *lab, const struct fkt_cell *c, uint32_t 
 
 static fkt_status run_20(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
-    return table(lab, c, 20, partition_of(c->x[0].label, c->panel), 1, points);
+    return table(lab, c, 20, fkt_partition_of_label(c->x[0].label, c->panel), 1, points);
 }
 
 static fkt_status run_100(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
-    return table(lab, c, 100, partition_of(c->x[0].label, c->panel), !fkt_lab_options(lab)->quick, points);
+    return table(lab, c, 100, fkt_partition_of_label(c->x[0].label, c->panel), !fkt_lab_options(lab)->quick, points);
 }
 
 static fkt_status run_1000(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)

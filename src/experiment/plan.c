@@ -79,6 +79,7 @@ static fkt_status add_arm(struct cells *c, struct fkt_cell *cell, const struct f
     const int real = cell->arm->kind == FKT_ARM_REAL;
     fkt_status st = FKT_OK;
     if (real && (!o->network || (o->quick && !e->trains_quick))) return FKT_OK;
+    if (cell->arm->trains && !o->network) return FKT_OK;
     for (size_t s = 0; s < o->n_seeds; s++) {
         cell->seed = o->seed[s];
         for (size_t i = 0; i < n; i += e->apart && !real ? 1 : n) {

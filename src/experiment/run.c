@@ -97,7 +97,7 @@ fkt_status fkt_experiment_run(const struct fkt_experiment_run *run, json_t **ski
     if (!*skipped) return fkt_fail(FKT_E_NOMEM, "out of memory for the list of cells");
     FKT_TRY(fkt_experiment_cells(run->options, &cells, &n));
     for (size_t i = run->rank; i < n; i += run->ranks) meter.total += !fkt_store_has(run->folder, &cells[i]);
-    FKT_TRY(fkt_lab_new(&lab, run->options, run->encodings));
+    FKT_TRY(fkt_lab_new(&lab, run->options, run->folder, run->encodings));
     for (size_t i = run->rank; i < n; i += run->ranks) {
         if (fkt_store_has(run->folder, &cells[i])) continue;
         FKT_TRY(one(run, lab, &cells[i], *skipped));

@@ -4,12 +4,11 @@
  * Files appear whole or not at all (base/file.c), so a run that is killed loses the cell that it was working on and
  * no other. Cells hold neither times nor dates (those of experiments that measure time do, among their points): a
  * run that goes on writes the bytes that an undisturbed one writes. */
-#include "experiment/experiment.h"
+#include "experiment/lab.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +18,9 @@
 
 enum { CELL_MAX = 1 << 20 };
 
-static fkt_status write_json(const char *path, json_t *j, int flags) /* takes j */
+fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags)
 {
-    char *text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    char *text = j ? json_dumps(j, format | JSON_REAL_PRECISION(17)) : NULL;
     fkt_status st;
     json_decref(j);
     if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing '%s', or a name in it is not UTF-8", path);
@@ -32,13 +31,15 @@ static fkt_status write_json(const char *path, json_t *j, int flags) /* takes j 
 
 static json_t *plan_json(const struct fkt_experiment_options *o)
 {
-    json_t *names = json_array(), *seeds = json_array(), *sets = json_array();
+    json_t *names = json_array(), *seeds = json_array(), *sets = json_array(), *plan;
     for (size_t i = 0; i < o->n_experiments; i++) json_array_append_new(names, json_string(o->experiments[i]->name));
     for (size_t i = 0; i < o->n_seeds; i++) json_array_append_new(seeds, json_integer((json_int_t)o->seed[i]));
     for (size_t i = 0; i < o->n_sets; i++) json_array_append_new(sets, json_string(o->sets[i]));
-    return json_pack("{s:s s:s s:o s:b s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
+    plan = json_pack("{s:s s:s s:o s:b s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
                      "experiments", names, "quick", o->quick, "embedded", !o->data, "seeds", seeds, "sets", sets,
                      "network", o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
+    if (plan && o->rounds) json_object_set_new(plan, "rounds", json_integer(o->rounds));
+    return plan;
 }
 
 /* The plan of the folder must be the one that this run would write. */
@@ -81,6 +82,7 @@ fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_optio
     FKT_TRY(fkt_path_join(&cells, folder, "cells"));
     if (resume && stat(plan, &sb) == 0) {
         FKT_TRY(compare_plan(plan, o));
+        FKT_TRY(fkt_lab_check_sets(o, folder));
         FKT_TRY(fkt_mkdirs(cells)); /* a run may have been killed before it was made */
         goto out;
     }
@@ -90,7 +92,7 @@ fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_optio
         goto out;
     }
     FKT_TRY(fkt_mkdirs(folder));
-    FKT_TRY(write_json(plan, plan_json(o), 0));
+    FKT_TRY(fkt_store_write(plan, plan_json(o), JSON_INDENT(1), 0));
     FKT_TRY(fkt_mkdirs(cells));
 out:
     fkt_free(plan);
@@ -133,14 +135,14 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
-    FKT_TRY(write_json(path, j, FKT_FILE_REPLACE));
+    FKT_TRY(fkt_store_write(path, j, JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(points);
     fkt_free(path);
     return st;
 }
 
-static int is_cell(const struct dirent *d)
+int fkt_store_is_json(const struct dirent *d)
 {
     const size_t n = strlen(d->d_name);
     return n > 5 && !strcmp(d->d_name + n - 5, ".json") && d->d_name[0] != '.';
@@ -178,7 +180,7 @@ fkt_status fkt_store_read(const char *folder, json_t **out)
     *out = NULL;
     if (!all) return fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", folder);
     FKT_TRY(fkt_path_join(&cells, folder, "cells"));
-    n = scandir(cells, &list, is_cell, alphasort);
+    n = scandir(cells, &list, fkt_store_is_json, alphasort);
     if (n < 0) {
         st = fkt_io_fail("read", cells);
         goto out;

@@ -9,9 +9,10 @@
  *
  * The same release gives the same network, so its accuracy is remembered: releases of one seed do not depend on the
  * partition. The reference is a release of exact moments, which never leaves this file. */
-#include "experiment/student.h"
+#include "experiment/lab.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "fedkt/advanced/simulate.h"
 #include "codec/codec.h"
 #include "fedkt/training_source.h"
@@ -19,15 +20,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     IMAGES = 10000, /* of an epoch */
     EPOCHS = 50,
     EPOCHS_TAUGHT = 75,
     EPOCHS_MOST = 500,
-    REAL_EPOCHS = 20,
-    BATCH = 256,
-    QUICK_EPOCHS = 2,
     QUICK_PER_CLASS = 40
 };
 #define SHARE_PLAIN 0.5
@@ -49,55 +48,6 @@ struct student {
     struct fkt_recipe recipe;
     size_t per_class;
 };
-
-void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r)
-{
-    const int card = lab->options.device.kind == FKT_DEVICE_CUDA;
-    fkt_recipe_default(r);
-    r->epochs = QUICK_EPOCHS;
-    r->seed = seed;
-    r->threads = lab->options.threads;
-    r->device = lab->options.device;
-    if (lab->options.quick) return;
-    r->epochs = REAL_EPOCHS;
-    r->batch = BATCH;
-    r->rate = 0.1;
-    r->warmup = 2;
-    r->dtype = card ? FKT_LEARN_DTYPE_BF16 : FKT_LEARN_DTYPE_F32;
-}
-
-fkt_status fkt_lab_learn(const struct fkt_lab *lab, const struct fkt_image_source *images,
-                         const struct fkt_training_set *like, const struct fkt_recipe *recipe,
-                         const struct fkt_training_set *test, double *accuracy)
-{
-    const struct fkt_model_spec network = {.architecture = (enum fkt_architecture)(lab->options.network - 1),
-                                           .size = like->size,
-                                           .classes = (const char *const *)like->classes,
-                                           .n_classes = like->n_classes,
-                                           .seed = recipe->seed};
-    const struct fkt_trainer_hooks hooks = {.progress = lab->options.progress};
-    const struct fkt_predict_options predict = {
-        .threads = lab->options.threads, .progress = lab->options.progress, .device = lab->options.device};
-    struct fkt_trainer_spec spec = {.source = *images, .recipe = *recipe};
-    struct fkt_model *start = NULL, *model = NULL;
-    struct fkt_trainer *trainer = NULL;
-    struct fkt_evaluation e = {0};
-    fkt_status st;
-    FKT_TRY(fkt_model_new(&start, &network));
-    spec.start = start;
-    FKT_TRY(fkt_trainer_new(&trainer, &spec));
-    FKT_TRY(fkt_trainer_run(trainer, &hooks));
-    FKT_TRY(fkt_trainer_model(trainer, 0, &model));
-    FKT_TRY(fkt_evaluation_init(&e, like->n_classes));
-    FKT_TRY(fkt_training_set_evaluate(&e, model, test, &predict));
-    *accuracy = fkt_evaluation_accuracy(&e);
-out:
-    fkt_evaluation_clear(&e);
-    fkt_model_free(model);
-    fkt_trainer_free(trainer);
-    fkt_model_free(start);
-    return st;
-}
 
 /* ---- what it learns from ---- */
 
@@ -203,48 +153,79 @@ static void clear(struct student *s)
     fkt_release_clear(&s->exact);
 }
 
-/* ---- what is remembered ---- */
+/* ---- the network ---- */
 
-int fkt_lab_recall(const struct fkt_lab *lab, struct fkt_lab_student *s)
+static fkt_status learn(struct student *s, struct fkt_model **out)
 {
-    for (size_t i = 0; i < FKT_LAB_STUDENTS; i++) {
-        const struct fkt_lab_student *old = &lab->student[i];
-        if (!strcmp(old->from, s->from) && old->per_class == s->per_class && old->seed == s->seed &&
-            old->epochs == s->epochs) {
-            s->accuracy = old->accuracy;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-void fkt_lab_remember(struct fkt_lab *lab, const struct fkt_lab_student *s)
-{
-    lab->student[lab->n_students++ % FKT_LAB_STUDENTS] = *s;
+    struct fkt_image_source images;
+    struct fkt_lab_set set;
+    fkt_status st;
+    FKT_TRY(fkt_lab_set(s->lab, s->run->set, &set));
+    FKT_TRY(open_source(s, &set));
+    fkt_training_source_images(s->source, &images);
+    FKT_TRY(fkt_lab_learn(s->lab, &s->recipe, &images, fkt_training_source_set(s->source), out));
+    fkt_model_set_origin(*out, &fkt_training_source_set(s->source)->origin);
+out:
+    return st;
 }
 
 fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep, size_t arm)
 {
     struct student s = {.lab = lab, .run = run, .sweep = sweep, .release = fkt_sweep_arm(sweep, arm)->release};
     const char *name = fkt_architecture_name((enum fkt_architecture)(lab->options.network - 1));
-    struct fkt_image_source images;
     struct fkt_lab_student known;
-    struct fkt_lab_set set;
+    struct fkt_model *model = NULL;
     fkt_status st = FKT_OK;
     if (!s.release) FKT_TRY(without_noise(&s));
     plan(&s);
     known = (struct fkt_lab_student){.per_class = s.per_class, .seed = run->seed, .epochs = s.recipe.epochs};
     snprintf(known.from, sizeof known.from, "%s", s.release->sha256);
     if (!fkt_lab_recall(lab, &known)) {
-        FKT_TRY(fkt_lab_set(lab, run->set, &set));
         FKT_TRY(read_test(&s));
-        FKT_TRY(open_source(&s, &set));
-        fkt_training_source_images(s.source, &images);
-        FKT_TRY(fkt_lab_learn(lab, &images, fkt_training_source_set(s.source), &s.recipe, &s.test, &known.accuracy));
+        FKT_TRY(learn(&s, &model));
+        FKT_TRY(fkt_lab_evaluate(lab, model, &s.test, &known.accuracy));
         fkt_lab_remember(lab, &known);
     }
     FKT_TRY(fkt_sweep_set_network(sweep, arm, name, known.accuracy, 0));
 out:
+    fkt_model_free(model);
     clear(&s);
+    return st;
+}
+
+static fkt_status pretrain(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out)
+{
+    struct student s = {.lab = lab, .run = run};
+    struct fkt_sweep *sweep = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_lab_federation(lab, run, &sweep));
+    s.sweep = sweep;
+    s.release = fkt_sweep_arm(sweep, 0)->release;
+    plan(&s);
+    FKT_TRY(learn(&s, out));
+out:
+    clear(&s);
+    fkt_sweep_free(sweep);
+    return st;
+}
+
+fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out)
+{
+    char name[128], *folder = NULL, *file = NULL;
+    fkt_status st;
+    *out = NULL;
+    snprintf(name, sizeof name, "%s.%llu.safetensors", run->set, (unsigned long long)run->seed);
+    FKT_TRY(fkt_path_join(&folder, lab->run, "networks"));
+    FKT_TRY(fkt_path_join(&file, folder, name));
+    if (access(file, R_OK) == 0) {
+        FKT_TRY(fkt_model_load(out, file, 0));
+        goto out;
+    }
+    FKT_TRY(pretrain(lab, run, out));
+    FKT_TRY(fkt_mkdirs(folder));
+    FKT_TRY(fkt_model_save(*out, file, 1));
+out:
+    fkt_free(folder);
+    fkt_free(file);
     return st;
 }

@@ -88,4 +88,14 @@ void fkt_personal_disown(struct fkt_model *m, const char *how, const struct fkt_
 FKT_MUST_USE fkt_status fkt_personal_hand_out(const struct fkt_personal_run *r, enum fkt_personal_way way,
                                               const struct fkt_model *m);
 
+/* personal_head.c: a common classifier as it is, and with each site's class proportions as its prior. */
+enum { FKT_PERSONAL_HEAD_PLAIN = 0, FKT_PERSONAL_HEAD_PRIOR, FKT_PERSONAL_HEAD_WAYS };
+struct fkt_personal_head_spec {
+    const struct fkt_training_set *data, *test; /* borrowed; pixels are not used */
+    const float *logits; /* (test->n, K) borrowed: log posterior of each test record for equal priors */
+    struct fkt_partition_spec partition;
+    uint64_t seed; /* as in fkt_personal_spec: the same records go to the same sites */
+};
+FKT_MUST_USE fkt_status fkt_personal_head(struct fkt_personal *out, const struct fkt_personal_head_spec *spec);
+
 #endif

@@ -10,9 +10,12 @@ import html.parser
 import json
 import random
 import shutil
+import signal
 import statistics
 import time
 import xml.etree.ElementTree
+
+import numpy
 
 import binary
 from binary import tree
@@ -59,7 +62,7 @@ class Experiment(binary.Case):
         listed = self.fedkt("experiment --list --json")
         names = [e["name"] for e in listed]
         self.assertEqual(len(names), len(set(names)))
-        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "cost", "codecs", "mia-images", "audit"):
+        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "personalised", "cost", "mia-images", "audit"):
             self.assertIn(name, names)
             self.assertRegex(text, rf"(?m)^{name} +\S")
 
@@ -96,6 +99,19 @@ class Experiment(binary.Case):
         for cell in rounds:
             self.fits("cell", cell)
         self.assertTrue(all(c["points"][0]["facts"]["protocol"] == "fedkt.secagg/1" for c in rounds))
+        named = {c["points"][0]["facts"]["partition"] + ".json" for c in rounds}
+        self.assertEqual(named, {p.name for p in (self.folder / run / "partitions").iterdir()})
+        fingerprint = json.loads(self.bytes(f"{run}/sets/demo.json"))["sha256"]
+        for name in named:
+            partition = json.loads(self.bytes(f"{run}/partitions/{name}"))
+            self.fits("experiment-partition", partition)
+            self.assertEqual(partition["set_sha256"], fingerprint)
+            width, owner = partition["digits"], partition["owner"]
+            sites = [owner[i : i + width] for i in range(0, len(owner), width)]
+            self.assertEqual(len(sites), partition["records"])
+            held = [sites.count(f"{s:0{width}d}") for s in range(partition["sites"])]
+            self.assertEqual(held, [sum(row) for row in partition["counts"]])
+            self.assertEqual(sum(held), partition["records"] - partition["held_out"])
 
     def test_killed_runs_go_on_to_the_same_bytes(self):
         start = time.monotonic()
@@ -114,6 +130,24 @@ class Experiment(binary.Case):
         self.assertEqual(lasting(self.folder / "cut"), wanted)
         self.fedkt("experiment clients --quick --network none --seeds 1 --out cut --resume", code=1)
 
+    def test_a_stop_says_how_to_go_on(self):
+        process = self.start("experiment personalised --quick --network resnet18 --threads 1 --out run")
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "training:" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        _, stderr = process.communicate()
+        self.assertNotEqual(process.returncode, 0, lines)
+        self.assertTrue(
+            stderr.endswith(
+                "fedkt: stopped before all cells were computed\n"
+                "hint: finished cells are kept: the same command with --resume goes on\n"
+            ),
+            stderr,
+        )
+
     def test_missing_data_is_named_and_skipped(self):
         (self.folder / "sets").mkdir()
         (self.folder / "sets/broken.npz").write_bytes(b"not a set")
@@ -128,6 +162,37 @@ class Experiment(binary.Case):
         made = {p.name for p in (self.folder / "run/cells").iterdir()}
         self.assertEqual(made, {f"epsilon.demo.{a}.0.json" for a in arms})
         self.assertIn("skipped", Page(self.bytes("run/report.html").decode()).sections)
+
+    def test_another_set_of_the_same_name_is_refused(self):
+        """Twenty records a class; one pixel more in one of them, then the first set again in another place."""
+        shade = numpy.random.default_rng(5).integers(0, 256, (60, 8, 8, 3), numpy.uint8)
+        labels = numpy.arange(60).reshape(-1, 1) % 3
+
+        def write(folder, images):
+            (self.folder / folder).mkdir(exist_ok=True)
+            arrays = {f"{s}_{k}": v for s in ("train", "test") for k, v in (("images", images), ("labels", labels))}
+            numpy.savez(self.folder / folder / "toy.npz", **arrays)
+
+        line = "experiment epsilon --quick --network none --sets toy --out run --data"
+        write("sets", shade)
+        self.fedkt(f"{line} sets")
+        self.fits("experiment-set", json.loads(self.bytes("run/sets/toy.json")))
+        (self.folder / "run/cells/epsilon.toy.joint.0.json").unlink()
+        before, other = tree(self.folder / "run"), shade.copy()
+        other[17, 3, 3, 1] ^= 1
+        write("sets", other)
+        process = self.start(f"{line} sets --resume")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(
+            stderr,
+            "fedkt: set 'toy' is not the one that the run began with: as many records, but not the same\n"
+            "hint: give the set that the run began with, or choose another folder for the results\n",
+        )
+        self.assertEqual(tree(self.folder / "run"), before)
+        write("elsewhere", shade)
+        self.fedkt(f"{line} elsewhere --resume")
+        self.assertTrue((self.folder / "run/cells/epsilon.toy.joint.0.json").exists())
 
     def stays_within_the_promise(self, rows, members):
         """True positive rates of arms with a promise, of so many decisions on members and as many on others: six

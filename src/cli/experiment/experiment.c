@@ -13,12 +13,13 @@
 #include <string.h>
 
 /* Cells were skipped: the others are there. */
-enum { CLI_INCOMPLETE = 3, NAMES = 64 };
+enum { CLI_INCOMPLETE = 3, NAMES = 64, ROUNDS_MAX = 100000 };
 
 struct asked {
     struct cli_words words;
     const char *data, *out, *seeds, *sets, *encodings, *weights, *fill;
-    int list, quick, resume, device, network, network_given;
+    int list, quick, resume, device, network, network_given, rounds_given;
+    uint64_t rounds;
     struct cli_run run;
 };
 
@@ -118,6 +119,19 @@ static int needs_sets(const struct job *j)
     return 0;
 }
 
+/* Rounds that no experiment of the run has are a mistake. */
+static fkt_status read_rounds(struct job *j)
+{
+    const struct asked *a = j->asked;
+    int used = 0;
+    if (!a->rounds_given) return FKT_OK;
+    for (size_t i = 0; i < j->options.n_experiments; i++) used |= j->experiments[i]->rounds > 0;
+    if (!used) return fkt_fail(FKT_E_ARG, "--rounds is for experiments with federated methods: personalised");
+    if (a->rounds > ROUNDS_MAX) return fkt_fail(FKT_E_ARG, "--rounds must be at most %d", ROUNDS_MAX);
+    j->options.rounds = (uint32_t)a->rounds;
+    return FKT_OK;
+}
+
 static fkt_status settle(struct job *j)
 {
     const struct asked *a = j->asked;
@@ -127,6 +141,7 @@ static fkt_status settle(struct job *j)
     if (!a->out) return fkt_fail(FKT_E_ARG, "give a folder for the results: --out FOLDER");
     FKT_TRY(read_seeds(j));
     FKT_TRY(read_sets(j));
+    FKT_TRY(read_rounds(j));
     o->data = a->data;
     o->quick = a->quick;
     o->weights = a->weights;
@@ -232,7 +247,9 @@ static fkt_status run(const void *ctx)
     st = fkt_experiment_run(&r, &skipped);
     cli_progress_end(&j->work);
     cli_progress_end(&j->cells);
-    if (st == FKT_E_STOPPED) st = fkt_hint(st, "finished cells are kept: the same command with --resume goes on");
+    if (st == FKT_E_STOPPED) /* where it was inside a cell does not matter: that cell starts again */
+        st = fkt_fail_hint(st, "finished cells are kept: the same command with --resume goes on",
+                           "stopped before all cells were computed");
     FKT_TRY(fkt_ranks_agree(cli_ranks(), st));
     if (!cli_first_rank()) goto out;
     FKT_TRY(fkt_experiment_gather(&r, skipped));
@@ -295,6 +312,8 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_CHOICE_GIVEN("network", &a.network, parse_network, "auto, none, resnet18 or resnet8",
                              "network that learns from images; auto: resnet18, with --quick resnet8; none: heads alone",
                              &a.network_given),
+        {CLI_POSITIVE, "rounds", &a.rounds, "N", "rounds of federated methods (default: 50 as in the paper, --quick 2)",
+         0, NULL, NULL, &a.rounds_given},
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_OPT_TEXT("weights", &a.weights, "PATH", 0,
                      "published weights of codecs that do not come with the program (default: the cache)"),

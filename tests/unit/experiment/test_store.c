@@ -94,6 +94,62 @@ static void what_is_put_is_read(void **state)
     fkt_free(cells);
 }
 
+/* A set of two classes with three images each, in a folder of sets. */
+static void make_set(const char *sets, uint8_t shade)
+{
+    char name[64], path[600];
+    uint8_t rgb[8 * 8 * 3];
+    for (int i = 0; i < 6; i++) {
+        memset(rgb, shade + 20 * i, sizeof rgb);
+        snprintf(name, sizeof name, "%s/toy/%c", sets, 'a' + i / 3);
+        CHECK_OK(fkt_mkdirs(scratch_path(&dir, name)));
+        snprintf(path, sizeof path, "%s/%d.png", scratch_path(&dir, name), i);
+        CHECK_OK(fkt_png_write(path, rgb, 8, 8, 1));
+    }
+}
+
+static void a_set_that_is_another_one_is_refused(void **state)
+{
+    const struct fkt_experiment *list[] = {fkt_experiment_find("epsilon")};
+    struct fkt_experiment_options o = options_of(list, 1);
+    char folder[600];
+    struct fkt_lab_set set;
+    struct fkt_lab *lab = NULL;
+    char sha[65];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/sets-run", dir.dir);
+    make_set("first", 10);
+    make_set("copy", 10);
+    make_set("other", 11);
+    o.data = scratch_path(&dir, "first");
+    CHECK_OK(fkt_store_begin(folder, &o, 0));
+    CHECK_OK(fkt_lab_new(&lab, &o, folder, scratch_path(&dir, "sets-enc")));
+    CHECK_OK(fkt_lab_set(lab, "toy", &set));
+    memcpy(sha, set.sha256, sizeof sha);
+    assert_int_equal(strlen(sha), 64);
+    CHECK_OK(fkt_store_begin(folder, &o, 1));
+    o.data = scratch_path(&dir, "copy"); /* the same records elsewhere */
+    CHECK_OK(fkt_store_begin(folder, &o, 1));
+    o.data = scratch_path(&dir, "absent"); /* its cells will be skipped */
+    CHECK_OK(fkt_store_begin(folder, &o, 1));
+    o.data = scratch_path(&dir, "other"); /* as many, and all as large */
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_MISMATCH);
+    assert_non_null(strstr(fkt_error_text(), "as many records, but not the same"));
+    o.data = scratch_path(&dir, "copy"); /* a record changes its class */
+    assert_int_equal(rename(scratch_path(&dir, "copy/toy/a/0.png"), scratch_path(&dir, "copy/toy/b/0.png")), 0);
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_MISMATCH);
+    assert_int_equal(remove(scratch_path(&dir, "copy/toy/b/0.png")), 0);
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_MISMATCH);
+    assert_non_null(strstr(fkt_error_text(), "it had 6 records and 0 test records, and this one has 5 and 0"));
+    fkt_lab_free(lab);
+    CHECK_OK(
+        fkt_lab_new(&lab, &o, folder, scratch_path(&dir, "sets-enc"))); /* it changes during a run: a skipped cell */
+    CHECK_STATUS(fkt_lab_set(lab, "toy", &set), FKT_E_MISMATCH);
+    fkt_lab_free(lab);
+    CHECK_OK(fkt_file_write(scratch_path(&dir, "sets-run/sets/toy.json"), "{}", 2, FKT_FILE_REPLACE));
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_FORMAT);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -115,6 +171,7 @@ int main(void)
         cmocka_unit_test(names_of_sets_are_plain_words),
         cmocka_unit_test(a_folder_goes_on_under_the_same_options_alone),
         cmocka_unit_test(what_is_put_is_read),
+        cmocka_unit_test(a_set_that_is_another_one_is_refused),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
