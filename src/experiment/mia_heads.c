@@ -5,8 +5,8 @@
  *
  * The score is LiRA's: log(p / (1 - p)), p the posterior of the true class. The attacked heads are nearest mean and
  * LDA; with so few records QDA and RDA are LDA up to rounding, since they shrink to the covariance of all classes.
- * Nearest mean alone catches the control as well as both do. LDA alone hardly catches it: without noise the
- * covariance of few records is singular, and scores are too large to be compared. With noise it is the other way. */
+ * Nearest mean alone catches the control slightly better than both do. LDA alone hardly catches it: without noise the
+ * covariance of few records is singular, and posteriors are 0 or 1. With noise LDA is the stronger one, so it stays. */
 #include "experiment/attack.h"
 #include "experiment/pool.h"
 
