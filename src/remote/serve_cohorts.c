@@ -2,7 +2,7 @@
 /* serve_cohorts.c - fkt_serve_cohorts: the servers of all cohorts of a task, and the sum of their releases.
  *
  *   tasks in a folder -> a thread for each cohort: fkt_serve on its own state, port and public folder
- *   every cohort over -> releases of those that have one, added up (pipeline/sum.c) -> public files
+ *   every cohort over -> releases of those that have one, added up (fkt_cohorts_add_up) -> public files
  *
  *   state/cohort-0000/   journal, certificate and token of cohort 0      out/release.safetensors  certificate.json
  *   out/cohorts/0000/    its public folder, transparency log and all         dataset/  grid.png: of the sum
@@ -12,28 +12,23 @@
  * same call continues from their states. The sum has no state: it is made again from the releases, and is the same.
  *
  * The caller's hook is called under one lock, for one cohort at a time. */
+#include "fedkt/cohorts.h"
 #include "fedkt/serve.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "pipeline/publish.h"
-#include "pipeline/sum.h"
-#include "task/division.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COHORTS_MAX = 4096 }; /* of one process: each has a port and some threads */
-
 struct all;
 struct cohort {
     struct all *all;
-    struct fkt_task task;
     struct fkt_serve_spec spec;
-    char *file, *state, *out, listen[300]; /* what the spec points to; owned */
+    char *state, *out, listen[300]; /* what the spec points to; owned */
     pthread_t thread;
     int started, over;
     struct fkt_serve_view last;
@@ -43,6 +38,7 @@ struct cohort {
 struct all {
     const struct fkt_serve_spec *spec;
     pthread_mutex_t lock;
+    struct fkt_cohorts *tasks;
     struct cohort *cohort; /* (n) */
     uint32_t n, over;
     char *out; /* the public folder of the sum */
@@ -51,37 +47,7 @@ struct all {
     int stopped, summed;
 };
 
-/* ---- tasks ---- */
-
-static fkt_status load_task(struct all *a, uint32_t i, struct fkt_task *out, char **path)
-{
-    char name[32];
-    fkt_status st;
-    snprintf(name, sizeof name, "cohort-%04u.json", i);
-    FKT_TRY(fkt_path_join(path, a->spec->task, name));
-    FKT_TRY(fkt_task_load_into(out, *path));
-    if (out->division.number && out->division.index == i) goto out;
-    st = fkt_fail_hint(FKT_E_MISMATCH, "give a folder that was made for a task in cohorts, unchanged",
-                       "'%s' is not the task of cohort %u", *path, i);
-out:
-    return st;
-}
-
-/* All of one division. */
-static fkt_status check_same(const struct all *a, uint32_t i)
-{
-    struct fkt_task first = {0}, own = {0};
-    fkt_status st;
-    FKT_TRY(fkt_task_whole(&first, &a->cohort[0].task));
-    FKT_TRY(fkt_task_whole(&own, &a->cohort[i].task));
-    if (strcmp(first.sha256, own.sha256) != 0)
-        st = fkt_fail_hint(FKT_E_MISMATCH, "give a folder that was made for a task in cohorts, unchanged",
-                           "'%s' is of another division than '%s'", a->cohort[i].file, a->cohort[0].file);
-out:
-    fkt_task_clear(&first);
-    fkt_task_clear(&own);
-    return st;
-}
+/* ---- cohorts ---- */
 
 /* "127.0.0.1:8443" -> "127.0.0.1:8447" for cohort 4; port 0 stays: any free one. */
 static fkt_status listen_of(struct cohort *c, const char *listen, uint32_t index)
@@ -100,20 +66,6 @@ out:
     return st;
 }
 
-/* Every enrolled site is in the task of its cohort. */
-static fkt_status check_rosters(const struct all *a)
-{
-    struct fkt_division_keys keys = {0};
-    fkt_status st = FKT_OK;
-    for (uint32_t i = 0; i < a->n; i++) FKT_TRY(fkt_division_keys_add(&keys, &a->cohort[i].task.federation));
-    FKT_TRY(fkt_division_keys_check(&keys, &a->cohort[0].task.division));
-out:
-    fkt_division_keys_clear(&keys);
-    if (st != FKT_E_MISMATCH) return st;
-    return fkt_hint(fkt_fail_in(st, "'%s'", a->spec->task),
-                    "give a folder that was made for a task in cohorts, unchanged");
-}
-
 static int heard(void *self, const struct fkt_serve_event *e);
 
 static fkt_status open_cohort(struct all *a, uint32_t i)
@@ -122,15 +74,13 @@ static fkt_status open_cohort(struct all *a, uint32_t i)
     char name[32];
     fkt_status st;
     c->all = a;
-    FKT_TRY(load_task(a, i, &c->task, &c->file));
-    FKT_TRY(check_same(a, i));
     FKT_TRY(listen_of(c, a->spec->listen, i));
     snprintf(name, sizeof name, "cohort-%04u", i);
     FKT_TRY(fkt_path_join(&c->state, a->spec->state, name));
     snprintf(name, sizeof name, "cohorts/%04u", i);
     FKT_TRY(fkt_path_join(&c->out, a->out, name));
     c->spec = *a->spec;
-    c->spec.task = c->file;
+    c->spec.task = fkt_cohorts_file(a->tasks, i);
     c->spec.state = c->state;
     c->spec.out = c->out;
     c->spec.listen = c->listen;
@@ -144,86 +94,52 @@ out:
 
 static fkt_status open_all(struct all *a)
 {
-    struct fkt_task first = {0};
-    char *path = NULL;
     fkt_status st;
     if (!a->spec->task || !a->spec->state || !a->spec->listen)
         return fkt_fail(FKT_E_ARG, "a server needs a task, a folder for its state and an address to listen on");
-    FKT_TRY(load_task(a, 0, &first, &path));
-    if (first.division.number > COHORTS_MAX)
-        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "make fewer, larger cohorts", "%u cohorts; one process serves at most %d",
-                              first.division.number, COHORTS_MAX));
-    FKT_TRY(fkt_alloc(&a->cohort, first.division.number));
-    a->n = first.division.number;
+    FKT_TRY(fkt_cohorts_load(&a->tasks, a->spec->task));
+    FKT_TRY(fkt_alloc(&a->cohort, fkt_cohorts_number(a->tasks)));
+    a->n = fkt_cohorts_number(a->tasks);
     if (a->spec->out) FKT_TRY(fkt_strdup(&a->out, a->spec->out));
     else FKT_TRY(fkt_path_join(&a->out, a->spec->state, "public"));
     for (uint32_t i = 0; i < a->n; i++) FKT_TRY(open_cohort(a, i));
-    FKT_TRY(check_rosters(a));
     FKT_TRY(fkt_mkdirs(a->spec->state));
 out:
-    fkt_task_clear(&first);
-    fkt_free(path);
     return st;
 }
 
 /* ---- the sum ---- */
 
-static fkt_status publish(struct all *a, const struct fkt_release *sum)
-{
-    struct fkt_publication f = {.out = a->out,
-                                .per_class = a->spec->per_class ? a->spec->per_class : 100,
-                                .format = a->spec->format,
-                                .threads = a->spec->threads,
-                                .progress = a->spec->progress};
-    struct fkt_pipeline *pipeline = NULL;
-    fkt_status st;
-    FKT_TRY(fkt_release_pipeline(sum, &a->spec->settings, &pipeline));
-    f.pipeline = pipeline;
-    FKT_TRY(fkt_release_bytes(sum, &f.bytes, &f.len));
-    FKT_TRY(fkt_release_certificate(sum, &f.certificate));
-    memcpy(f.sha256, sum->sha256, sizeof f.sha256);
-    st = fkt_publish_files(&f);
-    if (st == FKT_E_NUMERIC) { /* a decoder refuses the numbers: release and certificate are there */
-        fkt_publish_no_files(&f);
-        st = FKT_OK;
-    }
-out:
-    fkt_publication_clear(&f);
-    fkt_pipeline_free(pipeline);
-    return st;
-}
-
 /* Every cohort is over. FKT_E_TOO_FEW: none has a release. */
 static fkt_status add_up(struct all *a)
 {
-    struct fkt_release **made = NULL, sum = {0};
-    char *path = NULL;
+    struct fkt_cohorts_sum_spec spec = {.cohorts = a->tasks,
+                                        .out = a->out,
+                                        .settings = a->spec->settings,
+                                        .per_class = a->spec->per_class,
+                                        .format = a->spec->format,
+                                        .threads = a->spec->threads,
+                                        .progress = a->spec->progress};
+    const char **release = NULL;
+    struct fkt_cohorts_sum sum;
     uint32_t n = 0;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&made, a->n));
+    FKT_TRY(fkt_alloc(&release, a->n));
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->cohort[i].last.stage != FKT_STAGE_RELEASED) continue;
-        fkt_free(path);
-        path = NULL;
-        FKT_TRY(fkt_path_join(&path, a->cohort[i].out, "release.safetensors"));
-        FKT_TRY(fkt_release_load(&made[n], path));
-        if (strcmp(made[n++]->sha256, a->cohort[i].last.release_sha256) != 0)
-            FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is not the release that cohort %u ended with", path, i));
+        release[i] = a->cohort[i].last.release_sha256;
+        n++;
     }
     if (!n)
         FKT_TRY(fkt_fail_hint(FKT_E_TOO_FEW, "nothing was released; make a new task to try again",
                               "all %u cohorts were given up: %s", a->n, a->cohort[0].last.reason));
-    FKT_TRY(fkt_release_sum_into(&sum, made, n));
-    FKT_TRY(publish(a, &sum));
-    a->sum = (struct fkt_serve_view){
-        .stage = FKT_STAGE_RELEASED, .sites = sum.facts.sites, .survivors = sum.facts.survivors};
-    snprintf(a->sum.release_sha256, sizeof a->sum.release_sha256, "%s", sum.sha256);
+    spec.release_sha256 = release;
+    FKT_TRY(fkt_cohorts_add_up(&sum, &spec));
+    a->sum = (struct fkt_serve_view){.stage = FKT_STAGE_RELEASED, .sites = sum.sites, .survivors = sum.survivors};
+    snprintf(a->sum.release_sha256, sizeof a->sum.release_sha256, "%s", sum.release_sha256);
     a->summed = 1;
 out:
-    for (uint32_t i = 0; made && i < a->n; i++) fkt_release_free(made[i]);
-    fkt_free(made);
-    fkt_free(path);
-    fkt_release_clear(&sum);
+    fkt_free(release);
     return st;
 }
 
@@ -238,7 +154,7 @@ static void tell_sum(struct all *a)
 {
     const struct fkt_serve_place place = {.listen = "", .pin = "", .folder = a->out, .token_file = ""};
     const struct fkt_serve_event e = {
-        .kind = FKT_SERVE_EVENT_SUM, .task = &a->cohort[0].task, .place = &place, .view = &a->sum};
+        .kind = FKT_SERVE_EVENT_SUM, .task = fkt_cohorts_task(a->tasks, 0), .place = &place, .view = &a->sum};
     if (a->summed && tell(a, &e)) a->stopped = 1;
 }
 
@@ -315,13 +231,12 @@ fkt_status fkt_serve_cohorts(const struct fkt_serve_spec *spec, struct fkt_serve
     if (st == FKT_E_TOO_FEW) a.sum.stage = FKT_STAGE_GIVEN_UP;
     if (last) *last = a.sum;
     for (uint32_t i = 0; i < a.n; i++) {
-        fkt_task_clear(&a.cohort[i].task);
-        fkt_free(a.cohort[i].file);
         fkt_free(a.cohort[i].state);
         fkt_free(a.cohort[i].out);
     }
     fkt_free(a.cohort);
     fkt_free(a.out);
+    fkt_cohorts_free(a.tasks);
     pthread_mutex_destroy(&a.lock);
     return fkt_failure_restore(&why);
 }
