@@ -8,12 +8,14 @@
  *   out/cohorts/0000/    its public folder, transparency log and all         dataset/  grid.png: of the sum
  *
  * A cohort is an ordinary task: its server knows nothing of the others, and each has its own rounds and deadlines. One
- * that is given up is missing from the sum, which says so. A cohort's server that cannot go on stops all of them: the
- * same call continues from their states. The sum has no state: it is made again from the releases, and is the same.
+ * that is given up is missing from the sum, which says so; so is one that has expired before it began, unless all have:
+ * that is refused, as it is for one task. A cohort's server that cannot go on stops all of them: the same call
+ * continues from their states. The sum has no state: it is made again from the releases, and is the same.
  *
  * The caller's hook is called under one lock, for one cohort at a time. */
+#include "remote/serve_among.h"
+
 #include "fedkt/cohorts.h"
-#include "fedkt/serve.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -30,7 +32,7 @@ struct cohort {
     struct fkt_serve_spec spec;
     char *state, *out, listen[300]; /* what the spec points to; owned */
     pthread_t thread;
-    int started, over;
+    int started, asked, over;
     struct fkt_serve_view last;
     struct fkt_failure how;
 };
@@ -38,6 +40,8 @@ struct cohort {
 struct all {
     const struct fkt_serve_spec *spec;
     pthread_mutex_t lock;
+    pthread_cond_t told;     /* asked or stopped has changed */
+    uint32_t asked, expired; /* cohorts that have asked all_expired; of these, those whose task has expired */
     struct fkt_cohorts *tasks;
     struct cohort *cohort; /* (n) */
     uint32_t n, over;
@@ -179,17 +183,40 @@ static int heard(void *self, const struct fkt_serve_event *e)
     return stop;
 }
 
+static void stop_all(struct all *a)
+{
+    a->stopped = 1;
+    pthread_cond_broadcast(&a->told);
+}
+
+static int all_expired(void *self, int expired)
+{
+    struct cohort *c = self;
+    struct all *a = c->all;
+    int answer;
+    pthread_mutex_lock(&a->lock);
+    c->asked = 1;
+    a->asked++;
+    a->expired += expired != 0;
+    pthread_cond_broadcast(&a->told);
+    while (a->asked < a->n && !a->stopped) pthread_cond_wait(&a->told, &a->lock);
+    answer = a->asked < a->n ? -1 : a->expired == a->n;
+    pthread_mutex_unlock(&a->lock);
+    return answer;
+}
+
 /* 0: it ended as a server may, and the others go on. */
 static int is_fatal(fkt_status st) { return st != FKT_OK && st != FKT_E_TOO_FEW && st != FKT_E_STOPPED; }
 
 static void *serve_one(void *self)
 {
     struct cohort *c = self;
+    const struct fkt_serve_siblings siblings = {all_expired, c};
     struct fkt_serve_view last;
-    const fkt_status st = fkt_serve(&c->spec, &last);
+    const fkt_status st = fkt_serve_among(&c->spec, &siblings, &last);
     pthread_mutex_lock(&c->all->lock);
     fkt_failure_save(&c->how, st);
-    if (is_fatal(st)) c->all->stopped = 1;
+    if (is_fatal(st) || !c->asked) stop_all(c->all);
     pthread_mutex_unlock(&c->all->lock);
     return NULL;
 }
@@ -204,7 +231,7 @@ static fkt_status run(struct all *a)
     }
     if (st != FKT_OK) {
         pthread_mutex_lock(&a->lock);
-        a->stopped = 1;
+        stop_all(a);
         pthread_mutex_unlock(&a->lock);
     }
     for (uint32_t i = 0; i < a->n; i++)
@@ -225,6 +252,7 @@ fkt_status fkt_serve_cohorts(const struct fkt_serve_spec *spec, struct fkt_serve
     struct fkt_failure why;
     fkt_status st;
     pthread_mutex_init(&a.lock, NULL);
+    pthread_cond_init(&a.told, NULL);
     st = open_all(&a);
     if (st == FKT_OK) st = run(&a);
     fkt_failure_save(&why, st);
@@ -237,6 +265,7 @@ fkt_status fkt_serve_cohorts(const struct fkt_serve_spec *spec, struct fkt_serve
     fkt_free(a.cohort);
     fkt_free(a.out);
     fkt_cohorts_free(a.tasks);
+    pthread_cond_destroy(&a.told);
     pthread_mutex_destroy(&a.lock);
     return fkt_failure_restore(&why);
 }

@@ -338,6 +338,39 @@ class Test(fed.Case):
         shutil.copy(f.public / "cohorts/0000/release.safetensors", f.public / "cohorts/0001/release.safetensors")
         f.run("verify", "--folder", f.public, code=1)
 
+    def expire(self, f, c):
+        """The task of cohort c has expired long ago; signed by the operator."""
+        path = f.folder / "tasks" / f"cohort-{c:04}.json"
+        task = read_json(path.read_text())
+        task["service"]["expires"] = 1_000_000_000
+        task.pop("signature")
+        path.write_text(write_json(task))
+        f.run("task", "sign", "--task", path, "--key", "operator.key")
+
+    def test_cohort_that_has_expired(self):
+        """Cohort 1 expires and no round of it begins; cohort 0 has its release when the server is started again. The
+        expired one is missing from the sum, with a log that says so. When all have expired, the server refuses."""
+        f = self.cohorts([4, 4])
+        self.expire(f, 1)
+        f.serve_all()
+        f.join_cohorts([0])
+        self.sites_end(f, f.members[0])
+        f.server.kill()
+        f.serve_all()
+        f.summed()
+        self.assertEqual(expect.released(f.public / "release.safetensors"), f.expected([0]))
+        self.check_figures(f, [0])
+        log = (f.public / "cohorts" / "0001" / "transparency.jsonl").read_text().splitlines()
+        self.assertEqual([json.loads(line)["event"] for line in log], ["open", "start", "start", "given-up", "end"])
+        said = json.loads(f.run("verify", "--folder", f.public, "--json").stdout)
+        self.assertEqual((said["cohorts"], said["in_sum"], said["survivors"]), (2, 1, 4))
+        f.server.kill()
+        self.expire(f, 0)
+        serve = ["serve", "--task", "tasks", "--listen", "127.0.0.1:0", "--certificate", "state/tls.pem"]
+        said = f.run(*serve, "--private-key", "state/tls.key", "--state", "elsewhere", code=1)
+        self.assertIn("fedkt: cohort 0: the task has expired: 2001-09-09", said.stderr)
+        self.assertIn("set the clock if it is wrong", said.stderr)
+
     def leave_a_site_out(self, f):
         """The operator signs a task of cohort 1 without one of its sites, and publishes a log of it."""
         log = f.public / "cohorts" / "0001" / "transparency.jsonl"
