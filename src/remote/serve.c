@@ -132,7 +132,8 @@ static fkt_status listen_on(struct run *s, struct fkt_page_facts *facts)
                                   .facts = facts,
                                   .token = s->o.token,
                                   .watch = fkt_serve_watch_look,
-                                  .watcher = &s->watch};
+                                  .watcher = &s->watch,
+                                  .limits = {.connections = s->siblings ? s->siblings->connections : 0}};
     fkt_status st;
     fill_facts(s, facts);
     (void)fkt_unhex(s->task, s->o.task.sha256, sizeof s->task); /* it is hex: the task's own */

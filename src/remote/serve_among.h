@@ -13,6 +13,7 @@
 struct fkt_serve_siblings {
     int (*all_expired)(void *self, int expired);
     void *self;
+    uint32_t connections; /* that this server may have */
 };
 /* siblings NULL: there are none. With 0 of all_expired, an expired task is not refused: its server gives it up. */
 FKT_MUST_USE fkt_status fkt_serve_among(const struct fkt_serve_spec *spec, const struct fkt_serve_siblings *siblings,

@@ -20,11 +20,15 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "net/descriptors.h"
+#include "net/httpd.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { OTHERS = 64 }; /* connections beside those of a cohort's sites: strangers, the operator, sites that come back */
 
 struct all;
 struct cohort {
@@ -45,7 +49,8 @@ struct all {
     struct fkt_cohorts *tasks;
     struct cohort *cohort; /* (n) */
     uint32_t n, over;
-    char *out; /* the public folder of the sum */
+    uint32_t connections; /* of each cohort's server */
+    char *out;            /* the public folder of the sum */
     struct fkt_serve_view sum;
     struct fkt_failure failed; /* of the sum */
     int stopped, summed;
@@ -96,6 +101,24 @@ out:
     return st;
 }
 
+/* Every site of every cohort may wait at the same time, with a connection each. */
+static fkt_status share_descriptors(struct all *a)
+{
+    uint32_t sites = 0, needed;
+    uint64_t limit;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const uint32_t own = fkt_task_federation(fkt_cohorts_task(a->tasks, i))->sites;
+        if (own > sites) sites = own;
+    }
+    needed = sites + OTHERS;
+    a->connections =
+        fkt_descriptors_share(a->n, needed > FKT_HTTPD_CONNECTIONS ? needed : FKT_HTTPD_CONNECTIONS, &limit);
+    if (a->connections >= needed) return FKT_OK;
+    return fkt_fail_hint(FKT_E_IO, "raise the hard limit of open files (ulimit -Hn, LimitNOFILE= of a service)",
+                         "%u cohorts of up to %u sites need %u connections each, and %llu open files allow %u", a->n,
+                         sites, needed, (unsigned long long)limit, a->connections);
+}
+
 static fkt_status open_all(struct all *a)
 {
     fkt_status st;
@@ -106,6 +129,7 @@ static fkt_status open_all(struct all *a)
     a->n = fkt_cohorts_number(a->tasks);
     if (a->spec->out) FKT_TRY(fkt_strdup(&a->out, a->spec->out));
     else FKT_TRY(fkt_path_join(&a->out, a->spec->state, "public"));
+    FKT_TRY(share_descriptors(a));
     for (uint32_t i = 0; i < a->n; i++) FKT_TRY(open_cohort(a, i));
     FKT_TRY(fkt_mkdirs(a->spec->state));
 out:
@@ -211,7 +235,7 @@ static int is_fatal(fkt_status st) { return st != FKT_OK && st != FKT_E_TOO_FEW 
 static void *serve_one(void *self)
 {
     struct cohort *c = self;
-    const struct fkt_serve_siblings siblings = {all_expired, c};
+    const struct fkt_serve_siblings siblings = {all_expired, c, c->all->connections};
     struct fkt_serve_view last;
     const fkt_status st = fkt_serve_among(&c->spec, &siblings, &last);
     pthread_mutex_lock(&c->all->lock);

@@ -371,6 +371,24 @@ class Test(fed.Case):
         self.assertIn("fedkt: cohort 0: the task has expired: 2001-09-09", said.stderr)
         self.assertIn("set the clock if it is wrong", said.stderr)
 
+    def test_open_files(self):
+        """The limit of open files is shared by all cohorts: raised where that is allowed, else a line at the start."""
+        f = self.cohorts([4, 4, 4])
+        (f.folder / "spare").mkdir(mode=0o700)
+        serve = ["serve", "--task", "tasks", "--certificate", "state/tls.pem", "--private-key", "state/tls.key"]
+        words = [fed.FEDKT, *serve, "--listen", "127.0.0.1:0", "--state", "spare/state"]
+        few = ["sh", "-c", 'ulimit -n 500 && exec "$@"', "sh"]
+        done = subprocess.run([*few, *map(str, words)], cwd=f.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("3 cohorts of up to 4 sites need 68 connections each, and 500 open files allow 49", done.stderr)
+        self.assertIn("hint: raise the hard limit of open files", done.stderr)
+        self.assertEqual(list((f.folder / "spare").iterdir()), [])
+        f.serve_all()
+        limits = pathlib.Path(f"/proc/{f.server.child.pid}/limits").read_text()
+        soft, hard = re.search(r"Max open files +(\d+|unlimited) +(\d+|unlimited)", limits).groups()
+        if hard == "unlimited" or int(hard) >= 256 + 3 * (32 + 4096):
+            self.assertTrue(soft == "unlimited" or int(soft) >= 256 + 3 * (32 + 4096), limits)
+
     def leave_a_site_out(self, f):
         """The operator signs a task of cohort 1 without one of its sites, and publishes a log of it."""
         log = f.public / "cohorts" / "0001" / "transparency.jsonl"

@@ -33,9 +33,10 @@ def keys(cli, tmp_path):
             cohort.append(key)
     fedkt.enroll(tmp_path / "roster.txt", [key.site_key for cohort in found for key in cohort])
     fedkt.Key.make("operator").save(tmp_path / "operator.key")
-    cli("task", "new", "--out", "tasks", "--classes", ",".join(CLASSES), "--size", 16, "--epsilon", 10, "--delta", "1e-5",
-        "--records", 64, "--roster", "roster.txt", "--server", "https://127.0.0.1:8443", "--key", "operator.key",
-        "--codec", "dct", "--dim", 3, "--insecure-seed", 7, "--cohort-size", 4, "--cohort-seed", SEED.hex())  # fmt: skip
+    cli("task", "new", "--out", "tasks", "--classes", ",".join(CLASSES), "--size", 16, "--epsilon", 10, "--delta",
+        "1e-5", "--records", 64, "--roster", "roster.txt", "--server", "https://127.0.0.1:8443", "--key",
+        "operator.key", "--codec", "dct", "--dim", 3, "--insecure-seed", 7, "--cohort-size", 4, "--cohort-seed",
+        SEED.hex())  # fmt: skip
     return found
 
 
