@@ -35,6 +35,7 @@ NUMBERS = {
     "fkt_status": "c_int",
     **{f"{sign}int{bits}_t": f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
+LIMITS = {"UINT32_MAX": 2**32 - 1}  # of <stdint.h>, where a constant of ours is one of them
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
 """Made by declare.py from the public headers: do not edit."""
 
@@ -82,7 +83,7 @@ class Headers:
             value = re.sub(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", value)
             if re.fullmatch(r'[-+*/<>() .\w]+|"[^"]*"', value):
                 try:
-                    self.constants[name] = eval(value, {"__builtins__": {}}, dict(self.constants))
+                    self.constants[name] = eval(value, {"__builtins__": {}, **LIMITS}, dict(self.constants))
                 except (NameError, SyntaxError, TypeError):
                     continue  # a macro that is not a constant: FKT_API, FKT_MUST_USE
 

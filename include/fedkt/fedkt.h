@@ -29,6 +29,7 @@
  *   server.h           the server's side of a task over all its rounds
  *   client.h           a site's side of a task over all its rounds
  *   join.h             a site's part in a federation over HTTPS, in one call; what it would send and cost
+ *   cohorts.h          a task in cohorts: the folder of its tasks, and the sum of their releases
  *   serve.h            the server of a task over HTTPS, in one call
  *   verify.h           checks of the public files of a finished task
  *   sweep.h            a simulated federation at several epsilons, from images to accuracies
@@ -65,6 +66,7 @@
 #include "fedkt/classifier.h"
 #include "fedkt/client.h"
 #include "fedkt/codec.h"
+#include "fedkt/cohorts.h"
 #include "fedkt/federation.h"
 #include "fedkt/generate.h"
 #include "fedkt/heads.h"

@@ -87,7 +87,8 @@ FKT_API FKT_MUST_USE fkt_status fkt_serve(const struct fkt_serve_spec *spec, str
  * over. spec->task is the folder with the cohorts' tasks, cohort-0000.json and so on; cohort i listens on the port of
  * spec->listen plus i (0: any free one), has its state in state/cohort-0000 and its public folder in out/cohorts/0000.
  * The sum is in `out`, and images are made of it. Events come from one cohort at a time, whose task they name; progress
- * is of the sum. A cohort that is given up is not in the sum. FKT_E_TOO_FEW: all were. */
+ * is of the sum. A cohort that is given up is not in the sum; one whose task has expired before its first round is
+ * given up, unless all have: then nothing is served, as by fkt_serve. FKT_E_TOO_FEW: all were given up. */
 FKT_API FKT_MUST_USE fkt_status fkt_serve_cohorts(const struct fkt_serve_spec *spec, struct fkt_serve_view *last);
 
 #ifdef __cplusplus

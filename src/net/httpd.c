@@ -10,10 +10,10 @@
 
 #include "base/alloc.h"
 #include "crypto/entropy.h"
+#include "net/descriptors.h"
 #include "net/httpd_internal.h"
 
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* X25519 before the NIST curves: clients offer a key share for it at once, which saves a round trip. */
@@ -21,7 +21,7 @@
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-GROUP-ALL:"               \
     "+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:%SERVER_PRECEDENCE"
 
-enum { POOL = 2, CONNECTION_MEMORY = 16 << 10, LAST_WORDS_MS = 2000, IDLE_MS = 250 };
+enum { POOL = 2, CONNECTION_MEMORY = 16 << 10, LAST_WORDS_MS = 2000, IDLE_MS = 250, CONNECTIONS_LEAST = 16 };
 
 static uint32_t or_else(uint32_t x, uint32_t fallback) { return x ? x : fallback; }
 
@@ -29,7 +29,7 @@ static void fill_limits(struct fkt_httpd *h)
 {
     struct fkt_httpd_limits *l = &h->limits;
     *l = h->spec.limits;
-    l->connections = or_else(l->connections, 4096);
+    l->connections = or_else(l->connections, FKT_HTTPD_CONNECTIONS);
     l->idle_seconds = or_else(l->idle_seconds, 60);
     l->request_seconds = or_else(l->request_seconds, 60);
     l->refusals_per_minute = or_else(l->refusals_per_minute, 120);
@@ -37,14 +37,11 @@ static void fill_limits(struct fkt_httpd *h)
     l->wait_seconds = or_else(l->wait_seconds, 25);
 }
 
-/* Each connection is a descriptor; the soft limit of most systems is 1,024. */
-static void raise_descriptors(uint32_t connections)
+/* No more connections than there are descriptors for; a few in any case. */
+static void fit_connections(struct fkt_httpd_limits *l)
 {
-    const rlim_t want = (rlim_t)connections + 256;
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
-    r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
-    (void)setrlimit(RLIMIT_NOFILE, &r);
+    const uint32_t share = fkt_descriptors_share(1, l->connections, NULL);
+    if (share < l->connections) l->connections = share > CONNECTIONS_LEAST ? share : CONNECTIONS_LEAST;
 }
 
 static fkt_status open_check(struct fkt_httpd *h)
@@ -98,7 +95,7 @@ fkt_status fkt_httpd_start(struct fkt_httpd **out, const struct fkt_httpd_spec *
     h->spec = *spec;
     h->listen.fd = -1;
     fill_limits(h);
-    raise_descriptors(h->limits.connections);
+    fit_connections(&h->limits);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&h->over, &attr);

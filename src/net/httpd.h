@@ -15,8 +15,9 @@
 
 #include <stdint.h>
 
+#define FKT_HTTPD_CONNECTIONS 4096U
 struct fkt_httpd_limits {
-    uint32_t connections;          /* in all; 0: 4096 */
+    uint32_t connections;          /* in all; 0: FKT_HTTPD_CONNECTIONS. Fewer, where there are not enough descriptors */
     uint32_t connections_per_peer; /* 0: 0, none: behind one NAT there may be many sites */
     uint32_t idle_seconds;         /* idle limit of a connection; 0: 60 */
     uint32_t request_seconds; /* from a request's first byte to its last, and 1 for each 8 KB that have come; 0: 60 */

@@ -5,6 +5,7 @@
  *   then until every site in the release has fetched the transparency log, or for some time
  *
  * server/ and net/ do not include each other: this module connects them through the mailbox. */
+#include "remote/serve_among.h"
 #include "remote/serve_open.h"
 #include "remote/serve_watch.h"
 
@@ -29,6 +30,7 @@ enum {
 
 struct run {
     const struct fkt_serve_spec *spec;
+    const struct fkt_serve_siblings *siblings; /* NULL: none */
     struct fkt_serving o;
     struct fkt_serve_watch watch;
     struct fkt_server *server;
@@ -72,16 +74,27 @@ out:
     return st;
 }
 
+static int has_expired(const struct run *s, uint64_t now)
+{
+    const uint64_t expires = s->o.task.service.expires;
+    struct fkt_mailbox_view v;
+    s->box.view(s->box.self, &v);
+    return expires && now >= expires && !v.round && v.stage == FKT_STAGE_GATHERING && !v.reason[0];
+}
+
 /* Once the server has seen that its task has expired, the task is over for good. A wrong clock at its start must not
- * cause that, so this is checked before the server receives the time. */
+ * cause that, so this is checked before the server receives the time. Of several cohorts one may have expired while
+ * others have a release: then it is served until it is given up, so that its log ends and the others are added up. A
+ * wrong clock has the minute that deadlines.c leaves it. */
 static fkt_status check_day(const struct run *s)
 {
-    const uint64_t expires = s->o.task.service.expires, now = (uint64_t)time(NULL);
-    struct fkt_mailbox_view v;
+    const uint64_t now = (uint64_t)time(NULL);
+    const int expired = has_expired(s, now);
+    const int all = s->siblings ? s->siblings->all_expired(s->siblings->self, expired) : expired;
     char then[FKT_UTC], here[FKT_UTC];
-    s->box.view(s->box.self, &v);
-    if (!expires || now < expires || v.round || v.stage != FKT_STAGE_GATHERING || v.reason[0]) return FKT_OK;
-    fkt_utc(then, expires);
+    if (all < 0) return fkt_fail(FKT_E_STOPPED, "stopped");
+    if (!expired || !all) return FKT_OK;
+    fkt_utc(then, s->o.task.service.expires);
     fkt_utc(here, now);
     return fkt_fail_hint(FKT_E_MISMATCH, "set the clock if it is wrong; otherwise make a new task",
                          "the task has expired: %s, and no round has begun; this machine's clock says %s", then, here);
@@ -119,7 +132,8 @@ static fkt_status listen_on(struct run *s, struct fkt_page_facts *facts)
                                   .facts = facts,
                                   .token = s->o.token,
                                   .watch = fkt_serve_watch_look,
-                                  .watcher = &s->watch};
+                                  .watcher = &s->watch,
+                                  .limits = {.connections = s->siblings ? s->siblings->connections : 0}};
     fkt_status st;
     fill_facts(s, facts);
     (void)fkt_unhex(s->task, s->o.task.sha256, sizeof s->task); /* it is hex: the task's own */
@@ -191,7 +205,13 @@ static void release_sigpipe(const sigset_t *before)
 
 fkt_status fkt_serve(const struct fkt_serve_spec *spec, struct fkt_serve_view *last)
 {
-    struct run s = {.spec = spec};
+    return fkt_serve_among(spec, NULL, last);
+}
+
+fkt_status fkt_serve_among(const struct fkt_serve_spec *spec, const struct fkt_serve_siblings *siblings,
+                           struct fkt_serve_view *last)
+{
+    struct run s = {.spec = spec, .siblings = siblings};
     sigset_t before;
     struct fkt_page_facts facts;
     struct fkt_failure why;

@@ -2,40 +2,41 @@
 /* serve_cohorts.c - fkt_serve_cohorts: the servers of all cohorts of a task, and the sum of their releases.
  *
  *   tasks in a folder -> a thread for each cohort: fkt_serve on its own state, port and public folder
- *   every cohort over -> releases of those that have one, added up (pipeline/sum.c) -> public files
+ *   every cohort over -> releases of those that have one, added up (fkt_cohorts_add_up) -> public files
  *
  *   state/cohort-0000/   journal, certificate and token of cohort 0      out/release.safetensors  certificate.json
  *   out/cohorts/0000/    its public folder, transparency log and all         dataset/  grid.png: of the sum
  *
  * A cohort is an ordinary task: its server knows nothing of the others, and each has its own rounds and deadlines. One
- * that is given up is missing from the sum, which says so. A cohort's server that cannot go on stops all of them: the
- * same call continues from their states. The sum has no state: it is made again from the releases, and is the same.
+ * that is given up is missing from the sum, which says so; so is one that has expired before it began, unless all have:
+ * that is refused, as it is for one task. A cohort's server that cannot go on stops all of them: the same call
+ * continues from their states. The sum has no state: it is made again from the releases, and is the same.
  *
  * The caller's hook is called under one lock, for one cohort at a time. */
-#include "fedkt/serve.h"
+#include "remote/serve_among.h"
+
+#include "fedkt/cohorts.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "pipeline/publish.h"
-#include "pipeline/sum.h"
-#include "task/division.h"
+#include "net/descriptors.h"
+#include "net/httpd.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COHORTS_MAX = 4096 }; /* of one process: each has a port and some threads */
+enum { OTHERS = 64 }; /* connections beside those of a cohort's sites: strangers, the operator, sites that come back */
 
 struct all;
 struct cohort {
     struct all *all;
-    struct fkt_task task;
     struct fkt_serve_spec spec;
-    char *file, *state, *out, listen[300]; /* what the spec points to; owned */
+    char *state, *out, listen[300]; /* what the spec points to; owned */
     pthread_t thread;
-    int started, over;
+    int started, asked, over;
     struct fkt_serve_view last;
     struct fkt_failure how;
 };
@@ -43,45 +44,19 @@ struct cohort {
 struct all {
     const struct fkt_serve_spec *spec;
     pthread_mutex_t lock;
+    pthread_cond_t told;     /* asked or stopped has changed */
+    uint32_t asked, expired; /* cohorts that have asked all_expired; of these, those whose task has expired */
+    struct fkt_cohorts *tasks;
     struct cohort *cohort; /* (n) */
     uint32_t n, over;
-    char *out; /* the public folder of the sum */
+    uint32_t connections; /* of each cohort's server */
+    char *out;            /* the public folder of the sum */
     struct fkt_serve_view sum;
     struct fkt_failure failed; /* of the sum */
     int stopped, summed;
 };
 
-/* ---- tasks ---- */
-
-static fkt_status load_task(struct all *a, uint32_t i, struct fkt_task *out, char **path)
-{
-    char name[32];
-    fkt_status st;
-    snprintf(name, sizeof name, "cohort-%04u.json", i);
-    FKT_TRY(fkt_path_join(path, a->spec->task, name));
-    FKT_TRY(fkt_task_load_into(out, *path));
-    if (out->division.number && out->division.index == i) goto out;
-    st = fkt_fail_hint(FKT_E_MISMATCH, "give a folder that was made for a task in cohorts, unchanged",
-                       "'%s' is not the task of cohort %u", *path, i);
-out:
-    return st;
-}
-
-/* All of one division. */
-static fkt_status check_same(const struct all *a, uint32_t i)
-{
-    struct fkt_task first = {0}, own = {0};
-    fkt_status st;
-    FKT_TRY(fkt_task_whole(&first, &a->cohort[0].task));
-    FKT_TRY(fkt_task_whole(&own, &a->cohort[i].task));
-    if (strcmp(first.sha256, own.sha256) != 0)
-        st = fkt_fail_hint(FKT_E_MISMATCH, "give a folder that was made for a task in cohorts, unchanged",
-                           "'%s' is of another division than '%s'", a->cohort[i].file, a->cohort[0].file);
-out:
-    fkt_task_clear(&first);
-    fkt_task_clear(&own);
-    return st;
-}
+/* ---- cohorts ---- */
 
 /* "127.0.0.1:8443" -> "127.0.0.1:8447" for cohort 4; port 0 stays: any free one. */
 static fkt_status listen_of(struct cohort *c, const char *listen, uint32_t index)
@@ -100,20 +75,6 @@ out:
     return st;
 }
 
-/* Every enrolled site is in the task of its cohort. */
-static fkt_status check_rosters(const struct all *a)
-{
-    struct fkt_division_keys keys = {0};
-    fkt_status st = FKT_OK;
-    for (uint32_t i = 0; i < a->n; i++) FKT_TRY(fkt_division_keys_add(&keys, &a->cohort[i].task.federation));
-    FKT_TRY(fkt_division_keys_check(&keys, &a->cohort[0].task.division));
-out:
-    fkt_division_keys_clear(&keys);
-    if (st != FKT_E_MISMATCH) return st;
-    return fkt_hint(fkt_fail_in(st, "'%s'", a->spec->task),
-                    "give a folder that was made for a task in cohorts, unchanged");
-}
-
 static int heard(void *self, const struct fkt_serve_event *e);
 
 static fkt_status open_cohort(struct all *a, uint32_t i)
@@ -122,15 +83,13 @@ static fkt_status open_cohort(struct all *a, uint32_t i)
     char name[32];
     fkt_status st;
     c->all = a;
-    FKT_TRY(load_task(a, i, &c->task, &c->file));
-    FKT_TRY(check_same(a, i));
     FKT_TRY(listen_of(c, a->spec->listen, i));
     snprintf(name, sizeof name, "cohort-%04u", i);
     FKT_TRY(fkt_path_join(&c->state, a->spec->state, name));
     snprintf(name, sizeof name, "cohorts/%04u", i);
     FKT_TRY(fkt_path_join(&c->out, a->out, name));
     c->spec = *a->spec;
-    c->spec.task = c->file;
+    c->spec.task = fkt_cohorts_file(a->tasks, i);
     c->spec.state = c->state;
     c->spec.out = c->out;
     c->spec.listen = c->listen;
@@ -142,88 +101,73 @@ out:
     return st;
 }
 
+/* Every site of every cohort may wait at the same time, with a connection each. */
+static fkt_status share_descriptors(struct all *a)
+{
+    uint32_t sites = 0, needed;
+    uint64_t limit;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const uint32_t own = fkt_task_federation(fkt_cohorts_task(a->tasks, i))->sites;
+        if (own > sites) sites = own;
+    }
+    needed = sites + OTHERS;
+    a->connections =
+        fkt_descriptors_share(a->n, needed > FKT_HTTPD_CONNECTIONS ? needed : FKT_HTTPD_CONNECTIONS, &limit);
+    if (a->connections >= needed) return FKT_OK;
+    return fkt_fail_hint(FKT_E_IO, "raise the hard limit of open files (ulimit -Hn, LimitNOFILE= of a service)",
+                         "%u cohorts of up to %u sites need %u connections each, and %llu open files allow %u", a->n,
+                         sites, needed, (unsigned long long)limit, a->connections);
+}
+
 static fkt_status open_all(struct all *a)
 {
-    struct fkt_task first = {0};
-    char *path = NULL;
     fkt_status st;
     if (!a->spec->task || !a->spec->state || !a->spec->listen)
         return fkt_fail(FKT_E_ARG, "a server needs a task, a folder for its state and an address to listen on");
-    FKT_TRY(load_task(a, 0, &first, &path));
-    if (first.division.number > COHORTS_MAX)
-        FKT_TRY(fkt_fail_hint(FKT_E_ARG, "make fewer, larger cohorts", "%u cohorts; one process serves at most %d",
-                              first.division.number, COHORTS_MAX));
-    FKT_TRY(fkt_alloc(&a->cohort, first.division.number));
-    a->n = first.division.number;
+    FKT_TRY(fkt_cohorts_load(&a->tasks, a->spec->task));
+    FKT_TRY(fkt_alloc(&a->cohort, fkt_cohorts_number(a->tasks)));
+    a->n = fkt_cohorts_number(a->tasks);
     if (a->spec->out) FKT_TRY(fkt_strdup(&a->out, a->spec->out));
     else FKT_TRY(fkt_path_join(&a->out, a->spec->state, "public"));
+    FKT_TRY(share_descriptors(a));
     for (uint32_t i = 0; i < a->n; i++) FKT_TRY(open_cohort(a, i));
-    FKT_TRY(check_rosters(a));
     FKT_TRY(fkt_mkdirs(a->spec->state));
 out:
-    fkt_task_clear(&first);
-    fkt_free(path);
     return st;
 }
 
 /* ---- the sum ---- */
 
-static fkt_status publish(struct all *a, const struct fkt_release *sum)
-{
-    struct fkt_publication f = {.out = a->out,
-                                .per_class = a->spec->per_class ? a->spec->per_class : 100,
-                                .format = a->spec->format,
-                                .threads = a->spec->threads,
-                                .progress = a->spec->progress};
-    struct fkt_pipeline *pipeline = NULL;
-    fkt_status st;
-    FKT_TRY(fkt_release_pipeline(sum, &a->spec->settings, &pipeline));
-    f.pipeline = pipeline;
-    FKT_TRY(fkt_release_bytes(sum, &f.bytes, &f.len));
-    FKT_TRY(fkt_release_certificate(sum, &f.certificate));
-    memcpy(f.sha256, sum->sha256, sizeof f.sha256);
-    st = fkt_publish_files(&f);
-    if (st == FKT_E_NUMERIC) { /* a decoder refuses the numbers: release and certificate are there */
-        fkt_publish_no_files(&f);
-        st = FKT_OK;
-    }
-out:
-    fkt_publication_clear(&f);
-    fkt_pipeline_free(pipeline);
-    return st;
-}
-
 /* Every cohort is over. FKT_E_TOO_FEW: none has a release. */
 static fkt_status add_up(struct all *a)
 {
-    struct fkt_release **made = NULL, sum = {0};
-    char *path = NULL;
+    struct fkt_cohorts_sum_spec spec = {.cohorts = a->tasks,
+                                        .out = a->out,
+                                        .settings = a->spec->settings,
+                                        .per_class = a->spec->per_class,
+                                        .format = a->spec->format,
+                                        .threads = a->spec->threads,
+                                        .progress = a->spec->progress};
+    const char **release = NULL;
+    struct fkt_cohorts_sum sum;
     uint32_t n = 0;
     fkt_status st;
-    FKT_TRY(fkt_alloc(&made, a->n));
+    FKT_TRY(fkt_alloc(&release, a->n));
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->cohort[i].last.stage != FKT_STAGE_RELEASED) continue;
-        fkt_free(path);
-        path = NULL;
-        FKT_TRY(fkt_path_join(&path, a->cohort[i].out, "release.safetensors"));
-        FKT_TRY(fkt_release_load(&made[n], path));
-        if (strcmp(made[n++]->sha256, a->cohort[i].last.release_sha256) != 0)
-            FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is not the release that cohort %u ended with", path, i));
+        release[i] = a->cohort[i].last.release_sha256;
+        n++;
     }
     if (!n)
         FKT_TRY(fkt_fail_hint(FKT_E_TOO_FEW, "nothing was released; make a new task to try again",
                               "all %u cohorts were given up: %s", a->n, a->cohort[0].last.reason));
-    FKT_TRY(fkt_release_sum_into(&sum, made, n));
-    FKT_TRY(publish(a, &sum));
-    a->sum = (struct fkt_serve_view){
-        .stage = FKT_STAGE_RELEASED, .sites = sum.facts.sites, .survivors = sum.facts.survivors};
-    snprintf(a->sum.release_sha256, sizeof a->sum.release_sha256, "%s", sum.sha256);
+    spec.release_sha256 = release;
+    FKT_TRY(fkt_cohorts_add_up(&sum, &spec));
+    a->sum = (struct fkt_serve_view){.stage = FKT_STAGE_RELEASED, .sites = sum.sites, .survivors = sum.survivors};
+    snprintf(a->sum.release_sha256, sizeof a->sum.release_sha256, "%s", sum.release_sha256);
     a->summed = 1;
 out:
-    for (uint32_t i = 0; made && i < a->n; i++) fkt_release_free(made[i]);
-    fkt_free(made);
-    fkt_free(path);
-    fkt_release_clear(&sum);
+    fkt_free(release);
     return st;
 }
 
@@ -238,7 +182,7 @@ static void tell_sum(struct all *a)
 {
     const struct fkt_serve_place place = {.listen = "", .pin = "", .folder = a->out, .token_file = ""};
     const struct fkt_serve_event e = {
-        .kind = FKT_SERVE_EVENT_SUM, .task = &a->cohort[0].task, .place = &place, .view = &a->sum};
+        .kind = FKT_SERVE_EVENT_SUM, .task = fkt_cohorts_task(a->tasks, 0), .place = &place, .view = &a->sum};
     if (a->summed && tell(a, &e)) a->stopped = 1;
 }
 
@@ -263,17 +207,40 @@ static int heard(void *self, const struct fkt_serve_event *e)
     return stop;
 }
 
+static void stop_all(struct all *a)
+{
+    a->stopped = 1;
+    pthread_cond_broadcast(&a->told);
+}
+
+static int all_expired(void *self, int expired)
+{
+    struct cohort *c = self;
+    struct all *a = c->all;
+    int answer;
+    pthread_mutex_lock(&a->lock);
+    c->asked = 1;
+    a->asked++;
+    a->expired += expired != 0;
+    pthread_cond_broadcast(&a->told);
+    while (a->asked < a->n && !a->stopped) pthread_cond_wait(&a->told, &a->lock);
+    answer = a->asked < a->n ? -1 : a->expired == a->n;
+    pthread_mutex_unlock(&a->lock);
+    return answer;
+}
+
 /* 0: it ended as a server may, and the others go on. */
 static int is_fatal(fkt_status st) { return st != FKT_OK && st != FKT_E_TOO_FEW && st != FKT_E_STOPPED; }
 
 static void *serve_one(void *self)
 {
     struct cohort *c = self;
+    const struct fkt_serve_siblings siblings = {all_expired, c, c->all->connections};
     struct fkt_serve_view last;
-    const fkt_status st = fkt_serve(&c->spec, &last);
+    const fkt_status st = fkt_serve_among(&c->spec, &siblings, &last);
     pthread_mutex_lock(&c->all->lock);
     fkt_failure_save(&c->how, st);
-    if (is_fatal(st)) c->all->stopped = 1;
+    if (is_fatal(st) || !c->asked) stop_all(c->all);
     pthread_mutex_unlock(&c->all->lock);
     return NULL;
 }
@@ -288,7 +255,7 @@ static fkt_status run(struct all *a)
     }
     if (st != FKT_OK) {
         pthread_mutex_lock(&a->lock);
-        a->stopped = 1;
+        stop_all(a);
         pthread_mutex_unlock(&a->lock);
     }
     for (uint32_t i = 0; i < a->n; i++)
@@ -309,19 +276,20 @@ fkt_status fkt_serve_cohorts(const struct fkt_serve_spec *spec, struct fkt_serve
     struct fkt_failure why;
     fkt_status st;
     pthread_mutex_init(&a.lock, NULL);
+    pthread_cond_init(&a.told, NULL);
     st = open_all(&a);
     if (st == FKT_OK) st = run(&a);
     fkt_failure_save(&why, st);
     if (st == FKT_E_TOO_FEW) a.sum.stage = FKT_STAGE_GIVEN_UP;
     if (last) *last = a.sum;
     for (uint32_t i = 0; i < a.n; i++) {
-        fkt_task_clear(&a.cohort[i].task);
-        fkt_free(a.cohort[i].file);
         fkt_free(a.cohort[i].state);
         fkt_free(a.cohort[i].out);
     }
     fkt_free(a.cohort);
     fkt_free(a.out);
+    fkt_cohorts_free(a.tasks);
+    pthread_cond_destroy(&a.told);
     pthread_mutex_destroy(&a.lock);
     return fkt_failure_restore(&why);
 }

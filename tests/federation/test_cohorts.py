@@ -338,6 +338,57 @@ class Test(fed.Case):
         shutil.copy(f.public / "cohorts/0000/release.safetensors", f.public / "cohorts/0001/release.safetensors")
         f.run("verify", "--folder", f.public, code=1)
 
+    def expire(self, f, c):
+        """The task of cohort c has expired long ago; signed by the operator."""
+        path = f.folder / "tasks" / f"cohort-{c:04}.json"
+        task = read_json(path.read_text())
+        task["service"]["expires"] = 1_000_000_000
+        task.pop("signature")
+        path.write_text(write_json(task))
+        f.run("task", "sign", "--task", path, "--key", "operator.key")
+
+    def test_cohort_that_has_expired(self):
+        """Cohort 1 expires and no round of it begins; cohort 0 has its release when the server is started again. The
+        expired one is missing from the sum, with a log that says so. When all have expired, the server refuses."""
+        f = self.cohorts([4, 4])
+        self.expire(f, 1)
+        f.serve_all()
+        f.join_cohorts([0])
+        self.sites_end(f, f.members[0])
+        f.server.kill()
+        f.serve_all()
+        f.summed()
+        self.assertEqual(expect.released(f.public / "release.safetensors"), f.expected([0]))
+        self.check_figures(f, [0])
+        log = (f.public / "cohorts" / "0001" / "transparency.jsonl").read_text().splitlines()
+        self.assertEqual([json.loads(line)["event"] for line in log], ["open", "start", "start", "given-up", "end"])
+        said = json.loads(f.run("verify", "--folder", f.public, "--json").stdout)
+        self.assertEqual((said["cohorts"], said["in_sum"], said["survivors"]), (2, 1, 4))
+        f.server.kill()
+        self.expire(f, 0)
+        serve = ["serve", "--task", "tasks", "--listen", "127.0.0.1:0", "--certificate", "state/tls.pem"]
+        said = f.run(*serve, "--private-key", "state/tls.key", "--state", "elsewhere", code=1)
+        self.assertIn("fedkt: cohort 0: the task has expired: 2001-09-09", said.stderr)
+        self.assertIn("set the clock if it is wrong", said.stderr)
+
+    def test_open_files(self):
+        """The limit of open files is shared by all cohorts: raised where that is allowed, else a line at the start."""
+        f = self.cohorts([4, 4, 4])
+        (f.folder / "spare").mkdir(mode=0o700)
+        serve = ["serve", "--task", "tasks", "--certificate", "state/tls.pem", "--private-key", "state/tls.key"]
+        words = [fed.FEDKT, *serve, "--listen", "127.0.0.1:0", "--state", "spare/state"]
+        few = ["sh", "-c", 'ulimit -n 500 && exec "$@"', "sh"]
+        done = subprocess.run([*few, *map(str, words)], cwd=f.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("3 cohorts of up to 4 sites need 68 connections each, and 500 open files allow 49", done.stderr)
+        self.assertIn("hint: raise the hard limit of open files", done.stderr)
+        self.assertEqual(list((f.folder / "spare").iterdir()), [])
+        f.serve_all()
+        limits = pathlib.Path(f"/proc/{f.server.child.pid}/limits").read_text()
+        soft, hard = re.search(r"Max open files +(\d+|unlimited) +(\d+|unlimited)", limits).groups()
+        if hard == "unlimited" or int(hard) >= 256 + 3 * (32 + 4096):
+            self.assertTrue(soft == "unlimited" or int(soft) >= 256 + 3 * (32 + 4096), limits)
+
     def leave_a_site_out(self, f):
         """The operator signs a task of cohort 1 without one of its sites, and publishes a log of it."""
         log = f.public / "cohorts" / "0001" / "transparency.jsonl"

@@ -33,7 +33,7 @@ def exchange(message: Message, context: Context) -> Message:
 
 def _answer(message, context):
     with Site(context.node_config, context.run_config) as site:
-        answer = envelope.read_answer(message.content, site.hash)
+        answer = envelope.read_answer(message.content, site.hash, site.common)
         site.hear(answer)
         request = site.ask()
         log.info("fedkt: site %d, stage %s, %s", request.site, site.client.view()["stage"], request.wants)

@@ -5,7 +5,8 @@ Flower's nodes only answer, fedkt's sites only ask. A node's reply is therefore 
 message that it sends), and the server's next message to that node is the answer to it; the first one is empty.
 
     to a site     task, nonce; after a request: stage, round, index, data, lost (fedkt.Message), entry and head of the
-                  transparency log, taken (what became of the last message), files of the finished task
+                  transparency log, taken (what became of the last message), files of the finished task. Without a
+                  stage, `task` is what all tasks of the run have in common: the task itself, or that of the sum
     to the server task, site, wants, round and after (what the site has), data, signature
 
 The signature is Ed25519 by the site's enrolled key over the digest of: label, task, run of Flower, nonce, site, wants,
@@ -119,12 +120,13 @@ def _read_message(record):
     )  # fmt: skip
 
 
-def read_answer(content, task):
-    """An Answer of the server; task: the 32 bytes that the site knows."""
+def read_answer(content, task, common=None):
+    """An Answer of the server. task: the 32 bytes of the site's own; common: of the sum, where it is in cohorts."""
     record = _fields(content, "the server's message")
-    if _bytes(record, "task", 32) != task:
+    named = _bytes(record, "task", 32)
+    if named != task and ("stage" in record or named != common):
         raise EnvelopeError("the server runs another task than this site's")
-    out = {"task": task, "nonce": _bytes(record, "nonce", NONCE)}
+    out = {"task": named, "nonce": _bytes(record, "nonce", NONCE)}
     if "stage" in record:
         out["message"] = _read_message(record)
         head = record.get("head")
@@ -162,10 +164,13 @@ def write_request(request, task, run, nonce, secret):
     return RecordDict({RECORD: ConfigRecord(fields)})
 
 
-def read_request(content, task, run, nonce, roster):
-    """A Request that the site itself has signed, for this task, this run of Flower and this nonce."""
+def read_request(content, run, nonce, rosters):
+    """(task, Request) that the site itself has signed, for this task, this run of Flower and this nonce. rosters: of
+    each task of the run, by its hash."""
     record = _fields(content, "a node's reply")
-    if _bytes(record, "task", 32) != task:
+    task = _bytes(record, "task", 32)
+    roster = rosters.get(task)
+    if roster is None:
         raise EnvelopeError("a node takes part in another task")
     request = Request(
         _whole(record, "site", len(roster) - 1),
@@ -180,4 +185,4 @@ def read_request(content, task, run, nonce, roster):
         key.verify(_bytes(record, "signature", 64), _digest(task, run, nonce, request))
     except InvalidSignature:
         raise EnvelopeError(f"a reply in the name of site {request.site} is not signed by it") from None
-    return request
+    return task, request

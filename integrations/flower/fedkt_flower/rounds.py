@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rounds.py - the server's loop: Flower's grid on one side, `fedkt.TaskServer` on the other.
+"""rounds.py - the server's loop: Flower's grid on one side, the tasks of the run (served.py) on the other.
 
 A node is in one of three states:
 
@@ -9,6 +9,10 @@ A node is in one of three states:
 
 Every message to a node costs Flower a new process there, so a request is held until there is a message for its site,
 the task is over, or `hold` seconds have passed. Everything is settled on disk before an answer leaves.
+
+A run has one task, or those of all cohorts of a task in cohorts. Flower does not know which site a node is, so the first
+message to a node names what all tasks of the run have in common, and the node's signed reply says which one it is in:
+only the task whose roster has its key accepts the signature.
 """
 
 from __future__ import annotations
@@ -17,16 +21,13 @@ import dataclasses
 import hashlib
 import logging
 import os
-import threading
 import time
 
 from flwr.app import Message
 
-import fedkt
-
 from . import envelope
+from .served import OVER, Served
 
-OVER = ("released", "given-up")
 NODES_EVERY = 1.0
 PAUSE = 2.0
 log = logging.getLogger("flwr")
@@ -35,16 +36,20 @@ log = logging.getLogger("flwr")
 @dataclasses.dataclass
 class Node:
     """A node of Flower as the server knows it. message: the id of the one that awaits a reply. request: the one that
-    awaits an answer, taken: what became of its data. done: it has been told how the task ended."""
+    awaits an answer, of the task `served`, taken: what became of its data. done: it has been told how the task ended."""
 
     id: int
     nonce: bytes = b""
     message: str = ""
     request: envelope.Request | None = None
+    served: Served | None = None
     taken: tuple[bytes, bool] | None = None
     since: float = 0.0
     pause_until: float = 0.0
     done: bool = False
+
+    def speaks_for(self, served, site):
+        return self.request is not None and self.served is served and self.request.site == site
 
 
 @dataclasses.dataclass
@@ -60,38 +65,43 @@ class Traffic:
 
 
 class Rounds:
-    """All rounds of a task. hold: see above; answer: how long a node may take for a reply; linger: how long the end
-    waits for nodes that have not been told of it."""
+    """All rounds of all tasks of a run. servers: a `fedkt.TaskServer` for each; several are cohorts of one division.
+    hold: see above; answer: how long a node may take for a reply; linger: how long the end waits for nodes that have not
+    been told of it."""
 
-    def __init__(self, grid, server, run, *, hold=60.0, answer=600.0, linger=120.0):
-        self.grid, self.server, self.run = grid, server, run
+    def __init__(self, grid, servers, run, *, hold=60.0, answer=600.0, linger=120.0):
+        self.grid, self.run = grid, run
         self.hold, self.answer, self.linger = hold, answer, linger
-        self.task = bytes.fromhex(server.task.sha256)
-        self.roster = fedkt.SecAggParams.of(server.task).roster
+        self.tasks = {served.hash: served for served in map(Served, servers)}
+        self.rosters = {task: served.roster for task, served in self.tasks.items()}
+        first = servers[0].task
+        self.common = bytes.fromhex(first.sha256 if len(servers) == 1 else first.sum_sha256)
         self.nodes: dict[int, Node] = {}
+        self.speaker: dict[tuple[bytes, int], Node] = {}  # who was heard last for a site of a task
         self.traffic = Traffic()
         self._looked = self._ended = None
-        self._worker = None
-        self._files: dict[str, bytes] = {}
 
     def until_over(self, pause=0.1):
-        """Gives the view of the finished server."""
+        """Gives the views of the finished servers, in their order."""
         while not self._finished():
             self.step()
             time.sleep(pause)
-        self.server.settle()
-        return self.server.view()
+        for served in self.tasks.values():
+            served.server.settle()
+        return [served.server.view() for served in self.tasks.values()]
 
     def step(self):
-        self.server.tick(int(time.time() * 1000))
+        for served in self.tasks.values():
+            served.server.tick(int(time.time() * 1000))
         now = time.monotonic()
         self._look(now)
         self._hear(now)
-        self._work()
+        for served in self.tasks.values():
+            served.work()
         self._answer(now)
 
     def _finished(self):
-        if self.server.view()["stage"] not in OVER or self._worker is not None:
+        if not all(served.over() for served in self.tasks.values()):
             return False
         self._ended = self._ended or time.monotonic()
         late = time.monotonic() - self._ended > self.linger
@@ -109,6 +119,7 @@ class Rounds:
             self.nodes[id] = Node(id)
         for id in set(self.nodes) - online:
             node = self.nodes.pop(id)
+            node.request = None
             if node.message:
                 log.info("fedkt: a node has gone while it was asked")
 
@@ -133,39 +144,22 @@ class Rounds:
 
     def _take(self, node, reply, now):
         try:
-            request = envelope.read_request(reply.content, self.task, self.run, node.nonce, self.roster)
+            task, request = envelope.read_request(reply.content, self.run, node.nonce, self.rosters)
         except envelope.EnvelopeError as error:
             self.traffic.refused += 1
             self._fail(node, now, str(error))
             return
-        for other in self.nodes.values():  # a site that has moved to another node is asked there
-            if other is not node and other.request is not None and other.request.site == request.site:
-                self._fail(other, now, f"two nodes speak for site {request.site}")
+        served = self.tasks[task]
+        before = self.speaker.get((task, request.site))
+        if before is not None and before is not node and before.speaks_for(served, request.site):
+            self._fail(before, now, f"two nodes speak for {served.name}site {request.site}")  # it has moved
+        self.speaker[task, request.site] = node
         self.traffic.heard += 1
-        node.request, node.since, node.taken = request, now, None
+        node.served, node.request, node.since, node.taken = served, request, now, None
         if request.data:
             self.traffic.bytes_in += len(request.data)
-            node.taken = (hashlib.sha256(request.data).digest(), self._deliver(request))
+            node.taken = (hashlib.sha256(request.data).digest(), served.deliver(request))
         node.done = request.wants == "ended"
-
-    def _deliver(self, request):
-        try:
-            return self.server.deliver(request.site, request.data)
-        except fedkt.PeerError as error:
-            log.warning("fedkt: site %d: %s", request.site, error)
-            return False
-
-    # ---- work ----
-
-    def _work(self):
-        if self._worker is None and self.server.has_work():
-            found = []
-            thread = threading.Thread(target=lambda: found.append(self.server.work()), name="fedkt-work")
-            thread.start()
-            self._worker = (thread, found)
-        if self._worker is not None and not self._worker[0].is_alive():
-            (_, found), self._worker = self._worker, None
-            self.server.worked(found[0])
 
     # ---- out ----
 
@@ -177,21 +171,23 @@ class Rounds:
             if node.request is None:
                 due.append((node, None))
                 continue
-            message = self.server.collect(node.request.site, *node.request.has)
-            held = now - node.since > self.hold
-            if message.data or message.lost is not fedkt.Status.OK or message.stage in OVER or held:
+            message = node.served.answer_to(node.request, now - node.since > self.hold)
+            if message is not None:
                 due.append((node, message))
-        self.server.settle()
+        for served in self.tasks.values():
+            served.server.settle()
         for node, message in due:
             self._send(node, message)
 
     def _send(self, node, message):
         node.nonce = os.urandom(envelope.NONCE)
-        over = message is not None and message.stage in OVER
-        answer = envelope.Answer(
-            self.task, node.nonce, message, self.server.head(), node.taken if message is not None else None,
-            self._result() if over else {},
-        )  # fmt: skip
+        if message is None:
+            answer = envelope.Answer(self.common, node.nonce)
+        else:
+            served, files = node.served, {}
+            if message.stage in OVER:
+                files = served.files()
+            answer = envelope.Answer(served.hash, node.nonce, message, served.server.head(), node.taken, files)
         sent = Message(envelope.write_answer(answer), node.id, envelope.MESSAGE_TYPE, ttl=self.answer)
         node.message = (list(self.grid.push_messages([sent])) or [None])[0] or ""
         if not node.message:
@@ -200,10 +196,3 @@ class Rounds:
         node.request = None
         self.traffic.asked += 1
         self.traffic.bytes_out += (len(message.data) if message is not None else 0) + sum(map(len, answer.files.values()))
-
-    def _result(self):
-        """The public files of the finished task, read once."""
-        if not self._files:
-            paths = {name: self.server.file(name) for name in envelope.FILES}
-            self._files = {name: open(path, "rb").read() for name, path in paths.items() if path}
-        return self._files

@@ -60,6 +60,18 @@ def settings(node_config, run_config):
     return {**OPTIONAL, **found}
 
 
+def own_task(path, key):
+    """The file of the site's task: path itself, or in a folder of cohorts' tasks that of the site's cohort, which its
+    key decides."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return path
+    cohort = fedkt.Task.load(path / "cohort-0000.json").cohort_of(key.public)
+    if cohort is None:
+        raise SiteError("the folder of tasks is not of a task in cohorts")
+    return path / f"cohort-{cohort:04}.json"
+
+
 class Site:
     """One site of one task; use it inside `with`, which keeps other exchanges of the same site out."""
 
@@ -67,13 +79,15 @@ class Site:
         self.set = settings(node_config, run_config)
         self.folder = pathlib.Path(self.set["state"])
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.task = fedkt.Task.load(self.set["task"])
+        self.key = fedkt.Key.load(self.set["key"])
+        path = own_task(self.set["task"], self.key)
+        self.task = fedkt.Task.load(path)
         operator = self.set["operator-key"]
         self.task.verify(bytes.fromhex(operator) if operator else None)
-        self.facts = json.loads(pathlib.Path(self.set["task"]).read_text())
+        self.facts = json.loads(path.read_text())
         self._check()
-        self.key = fedkt.Key.load(self.set["key"])
         self.hash = bytes.fromhex(self.task.sha256)
+        self.common = None if self.task.cohort is None else bytes.fromhex(self.task.sum_sha256)
 
     def _check(self):
         """What `fedkt join` asks before it reads an image."""

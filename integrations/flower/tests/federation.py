@@ -32,6 +32,15 @@ def until(look, seconds, why):
     return found
 
 
+def save_images(path, i):
+    """The images of site i."""
+    chance = np.random.default_rng(i)
+    n = 6 + i
+    images = chance.integers(0, 256, (n, 16, 16, 3), dtype=np.uint8)
+    labels = (np.arange(n) % len(CLASSES)).astype(np.uint8)
+    np.savez(path, train_images=images, train_labels=labels[:, None])
+
+
 class Federation:
     """In folder: task.json, operator.key, site<i>.key, data<i>.npz. phase: seconds that a phase waits for a site."""
 
@@ -40,7 +49,7 @@ class Federation:
         self.keys = [fedkt.Key.make(f"site {i}") for i in range(sites)]
         for i, key in enumerate(self.keys):
             key.save(self.folder / f"site{i}.key")
-            self._images(i)
+            save_images(self.folder / f"data{i}.npz", i)
         self.operator = fedkt.Key.make("operator")
         self.operator.save(self.folder / "operator.key")
         members = fedkt.Federation([key.public for key in self.keys], records=64, dropped=1, corrupt=1)
@@ -52,13 +61,6 @@ class Federation:
                                service=service, name="loopback")  # fmt: skip
         task.sign(self.operator.secret)
         task.save(self.folder / "task.json")
-
-    def _images(self, i):
-        chance = np.random.default_rng(i)
-        n = 6 + i
-        images = chance.integers(0, 256, (n, 16, 16, 3), dtype=np.uint8)
-        labels = (np.arange(n) % len(CLASSES)).astype(np.uint8)
-        np.savez(self.folder / f"data{i}.npz", train_images=images, train_labels=labels[:, None])
 
     @property
     def task(self):

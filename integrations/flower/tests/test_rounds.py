@@ -11,67 +11,20 @@ import fedkt
 pytest.importorskip("flwr", reason="flwr is not installed: pip install flwr")
 
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
-from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity
 
 from federation import SITES, Federation, entries
 from fedkt_flower import client, envelope
 from fedkt_flower.rounds import Rounds
 from fedkt_flower.site import Site, SiteError, settings
-
-RUN = 99
-TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 1  # Flower sets them when a process starts
-
-
-class LocalGrid(Grid):
-    """Runs the ClientApp for every message, here. change(i, reply): the reply of node i as it arrives; None: never."""
-
-    def __init__(self, nodes, change=lambda i, reply: reply):
-        self.contexts = {i: Context(RUN, i, node, RecordDict(), {}) for i, node in enumerate(nodes, 1000)}
-        self.change, self.replies, self.online = change, {}, set(self.contexts)
-        self.sent = 0
-
-    def set_run(self, run):
-        raise NotImplementedError
-
-    run = property(lambda self: None)
-
-    def create_message(self, *words, **more):
-        raise NotImplementedError
-
-    def get_node_ids(self):
-        return sorted(self.online)
-
-    def push_messages(self, messages):
-        return [self._push(message) for message in messages]
-
-    def _push(self, message):
-        self.sent += 1
-        name, node = f"m{self.sent}", message.metadata.dst_node_id
-        for field, value in {"_message_id": name, "_run_id": RUN}.items():
-            message.metadata.__dict__[field] = value
-        try:
-            reply = client.app(message, self.contexts[node])
-        except Exception as error:
-            reply = Message(Error(0, str(error)), reply_to=message)
-        reply = self.change(node - 1000, reply)
-        if reply is not None:
-            self.replies[name] = reply
-        return name
-
-    def pull_messages(self, message_ids):
-        return [self.replies.pop(name) for name in message_ids if name in self.replies]
-
-    def send_and_receive(self, messages, *, timeout=None):
-        raise NotImplementedError
+from local_grid import RUN, LocalGrid
 
 
 def released(f, state, change=lambda i, reply: reply, **more):
     """(release, Rounds) of a federation whose nodes' replies are changed."""
     grid = LocalGrid([f.node(i, state) for i in range(f.sites)], change)
     with fedkt.TaskServer(f.task, f.folder / state / "server", per_class=2) as server:
-        rounds = Rounds(grid, server, RUN, **{"hold": 1, "linger": 5, **more})
-        view = rounds.until_over(pause=0.005)
+        rounds = Rounds(grid, [server], RUN, **{"hold": 1, "linger": 5, **more})
+        (view,) = rounds.until_over(pause=0.005)
         assert view["stage"] == "released", view
         return open(server.file("release.safetensors"), "rb").read(), rounds
 
@@ -153,12 +106,12 @@ def test_a_reply_that_was_changed_is_refused(tmp_path, field, value):
     task, nonce = hashlib.sha256(b"task").digest(), bytes(16)
     request = envelope.Request(1, "recv", (bytes(16), 3))
     content = envelope.write_request(request, task, RUN, nonce, key.secret)
-    assert envelope.read_request(content, task, RUN, nonce, roster) == request
+    assert envelope.read_request(content, RUN, nonce, {task: roster}) == (task, request)
     record = dict(content[envelope.RECORD])
     record.pop(field) if value is None else record.update({field: value})
     with pytest.raises(envelope.EnvelopeError):
         changed = RecordDict({envelope.RECORD: ConfigRecord(record)})
-        envelope.read_request(changed, task, RUN, nonce, roster)
+        envelope.read_request(changed, RUN, nonce, {task: roster})
 
 
 def test_a_reply_counts_once_and_for_one_run():
@@ -166,13 +119,14 @@ def test_a_reply_counts_once_and_for_one_run():
     task, nonce = bytes(32), bytes(16)
     request = envelope.Request(0, "send", (bytes(16), 3), b"message")
     content = envelope.write_request(request, task, RUN, nonce, key.secret)
-    assert envelope.read_request(content, task, RUN, nonce, [key.public]) == request
+    rosters = {task: [key.public]}
+    assert envelope.read_request(content, RUN, nonce, rosters) == (task, request)
     for run, other in ((RUN + 1, nonce), (RUN, bytes([1]) * 16)):
         with pytest.raises(envelope.EnvelopeError, match="not signed"):
-            envelope.read_request(content, task, run, other, [key.public])
+            envelope.read_request(content, run, other, rosters)
     for junk in (RecordDict(), RecordDict({"x": ConfigRecord()}), None):
         with pytest.raises(envelope.EnvelopeError):
-            envelope.read_request(junk, task, RUN, nonce, [key.public])
+            envelope.read_request(junk, RUN, nonce, rosters)
 
 
 def test_a_node_that_lies_about_its_site_does_not_count(tmp_path):

@@ -11,6 +11,7 @@ and what is computed are passed without copies. A failed call raises `FedktError
 from ._library import __version__, library_version  # before NumPy: see _library.py
 from .carrier import Message, TaskClient, TaskServer
 from .codecs import Calibration, Codec
+from .cohorts import Cohorts, CohortSum
 from .datasets import Dataset
 from .errors import (
     ArgumentError,
@@ -42,6 +43,8 @@ __all__ = [
     "BudgetError",
     "Calibration",
     "Codec",
+    "CohortSum",
+    "Cohorts",
     "DataError",
     "Dataset",
     "Epoch",

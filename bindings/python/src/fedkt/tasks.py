@@ -294,6 +294,26 @@ class Task(Handle):
             federation = lib.fkt_task_federation(p)
             return federation.contents.sites if federation else 0
 
+    @property
+    def cohort(self):
+        """Which cohort it is the task of; None: it is not in cohorts, or it is the task of their sum."""
+        with self._use() as p:
+            division = lib.fkt_task_division(p)
+            index = division.contents.index if division else c.FKT_DIVISION_WHOLE
+        return None if index == c.FKT_DIVISION_WHOLE else index
+
+    def cohort_of(self, key):
+        """To which cohort the site with this public key belongs; None: the task is not in cohorts."""
+        index = self._get(lib.fkt_task_cohort_of, _values.key(key))
+        return None if index == c.FKT_DIVISION_WHOLE else index
+
+    @property
+    def sum_sha256(self):
+        """Of a task in cohorts: the hash of the task of their sum, the same for all cohorts."""
+        out = ctypes.create_string_buffer(c.FKT_SHA256_HEX)
+        check(self._get(lib.fkt_task_sum_sha256, out))
+        return _values.decode(out.value)
+
     def open_data(self, source, **options):
         """A dataset with the classes and the fit of this task: a path, arrays or records (`Dataset.of`); a Dataset is
         checked. limit chooses records as this task's adjacency asks for."""
