@@ -14,5 +14,7 @@ struct fkt_lab {
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
+/* A sweep of the run that has not been run: its records, partition and pipeline. */
+FKT_MUST_USE fkt_status fkt_lab_sweep_new(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
 
 #endif

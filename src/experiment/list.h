@@ -9,7 +9,8 @@
     X(mechanism)                                                                                                       \
     X(epsilon)                                                                                                         \
     X(clients)                                                                                                         \
-    X(heterogeneity) X(participation) X(samples) X(osfl_20) X(osfl_100) X(scale_1000) X(cost) X(codecs) X(mia) X(audit)
+    X(heterogeneity)                                                                                                   \
+    X(participation) X(samples) X(osfl_20) X(osfl_100) X(scale_1000) X(cost) X(codecs) X(features) X(mia) X(audit)
 
 #define FKT_EXPERIMENT_DECLARE(name) extern const struct fkt_experiment fkt_experiment_##name;
 #define FKT_EXPERIMENT_ADDRESS(name) &fkt_experiment_##name,
