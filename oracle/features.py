@@ -114,7 +114,7 @@ def softmax(n, epochs, batch, rate, decay, seed):
     }  # fmt: skip
 
 
-def generator(code, hidden, batch, number):
+def generator(code, hidden, batch, number, radius):
     sizes = [hidden * code, CLASSES * hidden, M * hidden, M]
     parameters = 0.3 * np.sin(0.37 * np.arange(sum(sizes)) + 0.2)
     z = np.cos(0.9 * np.arange(CLASSES * batch)[:, None] + 0.5 * np.arange(code)[None, :])
@@ -125,7 +125,9 @@ def generator(code, hidden, batch, number):
         A, a, B, b = np.split(p, np.cumsum(sizes)[:-1])
         A, a, B = A.reshape(hidden, code), a.reshape(CLASSES, hidden), B.reshape(M, hidden)
         h = np.maximum(0, z @ A.T + np.repeat(a, batch, 0))
-        drawn = phi(h @ B.T + b, w).reshape(CLASSES, batch, -1).mean(1)
+        y = h @ B.T + b
+        x = y / np.sqrt(1 + (y**2).sum(1, keepdims=True) / radius**2)
+        drawn = phi(x, w).reshape(CLASSES, batch, -1).mean(1)
         return ((drawn - target) ** 2).sum()
 
     gradient, e = [], 1e-6
@@ -136,7 +138,7 @@ def generator(code, hidden, batch, number):
         gradient.append((loss(up) - loss(down)) / (2 * e))
     return {
         "what": "generator", "code": code, "hidden": hidden, "batch": batch, "frequencies": number,
-        "loss": loss(parameters), "gradient": gradient,
+        "radius": radius, "loss": loss(parameters), "gradient": gradient,
     }  # fmt: skip
 
 
@@ -159,7 +161,7 @@ def sigmas(epsilon, delta, n, radius):
 def main():
     cases = [em(kind, 30, k, 4) for kind in KINDS for k in (1, 3)]
     cases += [em(kind, 3, 2, 3) for kind in KINDS]  # the floor
-    cases += [fourier(700, 5), softmax(40, 5, 16, 0.05, 0.01, 7), generator(2, 3, 4, 5)]
+    cases += [fourier(700, 5), softmax(40, 5, 16, 0.05, 0.01, 7), generator(2, 3, 4, 5, 0.8)]
     cases += [sigmas(e, 1e-5, n, r) for e, n, r in ((10, 1, 1), (10, 50, 1.0595), (1, 700, 2), (0.1, 5, 1))]
     text = json.dumps({"cases": cases}, indent=1) + "\n"
     with open(sys.argv[1], "w") as f:

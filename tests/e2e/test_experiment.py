@@ -54,7 +54,7 @@ class Experiment(binary.Case):
         listed = self.fedkt("experiment --list --json")
         names = [e["name"] for e in listed]
         self.assertEqual(len(names), len(set(names)))
-        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "cost", "codecs", "audit"):
+        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "cost", "codecs", "features", "audit"):
             self.assertIn(name, names)
             self.assertRegex(text, rf"(?m)^{name} +\S")
 
@@ -138,6 +138,25 @@ class Experiment(binary.Case):
             bound = value(row, "bound")
             self.assertLess(value(row, "tpr"), bound + 6 * (bound * (1 - bound) / 12000) ** 0.5 + 1e-9, row)
         self.assertLess(bounded[-7]["values"]["auc"]["mean"], 0.6)
+
+    def test_methods_on_features_stand_beside_ours(self):
+        """The embedded set is easy: without noise every method is near the head on real features; with it, noise at
+        every site costs more than noise that is added once."""
+        self.fedkt("experiment features --quick --network none --out run")
+        rows = json.loads(self.bytes("run/tables/features.json"))["rows"]
+        found = {(r["arm"], r.get("reference") or r["at"]): r["values"] for r in rows}
+        accuracy = lambda arm, at: found[arm, at]["accuracy"]["mean"]
+        ours, others = ("ours", "ours-central", "ours-images"), ("dp-fedpft", "dp-merf", "dp-merf-latents")
+        wanted = {(arm, at) for arm in (*ours, *others, "dp-merf-federated") for at in ("10", "1")}
+        wanted |= {(arm, "no noise") for arm in (*ours, *others, "fedpft", "real-features")}
+        self.assertEqual(set(found), wanted)
+        for arm in ("ours", "fedpft", "dp-fedpft", "dp-merf"):
+            self.assertGreater(accuracy(arm, "no noise"), accuracy("real-features", "no noise") - 0.1, arm)
+        self.assertGreater(accuracy("dp-merf", "1"), accuracy("dp-merf-federated", "1") + 0.1)
+        self.assertGreater(accuracy("ours", "1"), accuracy("dp-fedpft", "1") + 0.1)
+        self.assertTrue(all(v["bytes_per_site"]["mean"] > 1000 for (arm, _), v in found.items() if arm != "real-features"))
+        for path in (self.folder / "run/cells").iterdir():
+            self.fits("cell", json.loads(path.read_text()))
 
     def test_tables_go_into_marked_blocks(self):
         self.fedkt("experiment mechanism --quick --out run")

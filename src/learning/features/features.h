@@ -112,11 +112,11 @@ void fkt_merf_default(struct fkt_merf_settings *s);
 FKT_MUST_USE fkt_status fkt_merf(struct fkt_features *out, const struct fkt_features *in,
                                  const struct fkt_merf_settings *s, double mu, uint64_t *bytes, double loss[2]);
 
-/* ---- generator.c: code and class -> feature, one hidden layer ---- */
+/* ---- generator.c: code and class -> feature inside the ball, one hidden layer ---- */
 
 struct fkt_generator;
 FKT_MUST_USE fkt_status fkt_generator_new(struct fkt_generator **out, const struct fkt_merf_settings *s, uint32_t m,
-                                          uint32_t classes, struct fkt_rng *rng);
+                                          uint32_t classes, double radius, struct fkt_rng *rng);
 void fkt_generator_free(struct fkt_generator *g);
 /* Features of `batch` random codes for every class, class by class: *x (K batch, m), valid until the next call. */
 void fkt_generator_draw(struct fkt_generator *g, struct fkt_rng *rng, const double **x);

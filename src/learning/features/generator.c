@@ -3,7 +3,11 @@
  * Source: Harder, Adamczewski, Park 2021, section 3: fully connected, trained by Adam on the squared distance between
  * the noised embedding and that of what it draws.
  *
- *   h = max(0, A z + a_k),  x = B h + b       A (H, C), a (K, H): a row for each class, B (m, H), b (m)
+ *   h = max(0, A z + a_k),  y = B h + b,  x = y / sqrt(1 + |y|^2 / R^2)
+ *
+ * with A (H, C), a (K, H): a row for each class, B (m, H), b (m). The last map keeps x in the public ball of features, as
+ * the sigmoid of the paper's keeps pixels in [0, 1]. It is needed: far from all records the embedding of a vector is
+ * nearly orthogonal to the target, so an unbounded generator puts part of its draws there.
  *
  * A one-hot class that is appended to the code, as published, multiplies a matrix whose rows are the a_k here. Where we
  * differ: one hidden layer without batch norm, since the output is one vector and not an image; every step draws
@@ -21,9 +25,11 @@
 
 struct fkt_generator {
     size_t code, hidden, m, classes, batch; /* batch: of each class */
+    double radius;
     struct fkt_descent d;
     double *A, *B;       /* (H, C), (m, H): the parameters as doubles */
     double *z, *h, *x;   /* (K batch, C), (K batch, H), (K batch, m) */
+    double *shrunk;      /* (K batch) |x| / |y| */
     double *dh, *dx, *t; /* gradients by h and x; room for a transposed matrix */
 };
 
@@ -44,6 +50,7 @@ void fkt_generator_free(struct fkt_generator *g)
     fkt_free(g->z);
     fkt_free(g->h);
     fkt_free(g->x);
+    fkt_free(g->shrunk);
     fkt_free(g->dh);
     fkt_free(g->dx);
     fkt_free(g->t);
@@ -64,6 +71,7 @@ static fkt_status rooms(struct fkt_generator *g)
     FKT_TRY(fkt_alloc(&g->z, n * g->code));
     FKT_TRY(fkt_alloc(&g->h, n * g->hidden));
     FKT_TRY(fkt_alloc(&g->x, n * g->m));
+    FKT_TRY(fkt_alloc(&g->shrunk, n));
     FKT_TRY(fkt_alloc(&g->dh, n * g->hidden));
     FKT_TRY(fkt_alloc(&g->dx, n * g->m));
     FKT_TRY(fkt_alloc(&g->t, n * wide));
@@ -72,19 +80,20 @@ out:
 }
 
 fkt_status fkt_generator_new(struct fkt_generator **out, const struct fkt_merf_settings *s, uint32_t m,
-                             uint32_t classes, struct fkt_rng *rng)
+                             uint32_t classes, double radius, struct fkt_rng *rng)
 {
     struct fkt_generator *g = NULL;
     fkt_status st;
     *out = NULL;
-    if (!s->code || !s->hidden || !s->batch || !m || !classes)
-        return fkt_fail(FKT_E_ARG, "a generator needs a code, a hidden layer, a batch and classes");
+    if (!s->code || !s->hidden || !s->batch || !m || !classes || !(radius > 0))
+        return fkt_fail(FKT_E_ARG, "a generator needs a code, a hidden layer, a batch, classes and a radius");
     FKT_TRY(fkt_alloc(&g, 1));
     g->code = s->code;
     g->hidden = s->hidden;
     g->m = m;
     g->classes = classes;
     g->batch = s->batch;
+    g->radius = radius;
     FKT_TRY(fkt_descent_new(&g->d, at_b(g) + m, s->rate, 0));
     FKT_TRY(rooms(g));
     for (size_t i = 0; i < g->d.n; i++) {
@@ -109,7 +118,27 @@ static void forward(struct fkt_generator *g)
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < H; j++) g->h[i * H + j] = fmax(0, g->h[i * H + j] + a[i / g->batch * H + j]);
     fkt_gemm_nt(g->x, g->h, g->B, n, H, g->m);
-    for (size_t i = 0; i < n * g->m; i++) g->x[i] += b[i % g->m];
+    for (size_t i = 0; i < n; i++) {
+        double *x = g->x + i * g->m, square = 0;
+        for (size_t j = 0; j < g->m; j++) {
+            x[j] += b[j];
+            square += x[j] * x[j];
+        }
+        g->shrunk[i] = 1 / sqrt(1 + square / (g->radius * g->radius));
+        for (size_t j = 0; j < g->m; j++) x[j] *= g->shrunk[i];
+    }
+}
+
+/* The gradient by x becomes that by y: s (dx - (x.dx) x / R^2), s = |x| / |y|. */
+static void through_ball(struct fkt_generator *g)
+{
+    for (size_t i = 0; i < g->classes * g->batch; i++) {
+        const double *x = g->x + i * g->m;
+        double *dx = g->dx + i * g->m, along = 0;
+        for (size_t j = 0; j < g->m; j++) along += x[j] * dx[j];
+        along /= g->radius * g->radius;
+        for (size_t j = 0; j < g->m; j++) dx[j] = g->shrunk[i] * (dx[j] - along * x[j]);
+    }
 }
 
 /* out (rows, cols) = d^T y, d (n, rows), y (n, cols), into floats. */
@@ -128,7 +157,7 @@ out:
     return st;
 }
 
-/* dx -> the gradient by all parameters. */
+/* dx, by y -> the gradient by all parameters. */
 static fkt_status backward(struct fkt_generator *g)
 {
     const size_t n = g->classes * g->batch, H = g->hidden;
@@ -191,6 +220,7 @@ static fkt_status loss_of(struct fkt_generator *g, const struct fkt_fourier *f, 
         goto out;
     }
     fkt_gemm(g->dx, slope, f->w, n, F, g->m);
+    through_ball(g);
     FKT_TRY(backward(g));
 out:
     fkt_free(phi);

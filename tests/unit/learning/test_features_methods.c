@@ -193,7 +193,7 @@ static void the_gradient_of_a_generator_is_that_of_numpy(void **state)
         s.batch = (uint32_t)vectors_int(one, "batch");
         oracle_frequencies(&f, (uint32_t)vectors_int(one, "frequencies"));
         fkt_rng_init(&rng, 0, 0);
-        CHECK_OK(fkt_generator_new(&g, &s, RECORD_M, RECORD_CLASSES, &rng));
+        CHECK_OK(fkt_generator_new(&g, &s, RECORD_M, RECORD_CLASSES, vectors_number(one, "radius"), &rng));
         p = fkt_generator_parameters(g, &n);
         CHECK(n <= 128);
         for (size_t k = 0; k < n; k++) p[k] = (float)(0.3 * sin(0.37 * (double)k + 0.2));
