@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* features.c - the experiment `features`: FedPFT, DP-FedPFT and DP-MERF beside ours, on the same features (Table 3).
  *
- * 20 sites, Dirichlet 0.1, delta 1e-5. All arms have the same records at the same sites and, but for the last, the same
- * features: the guide's coordinates, in which our release is made too. Ours makes a closed-form head (RDA, the default
- * of `heads`) of one release under secure aggregation; the others draw features and train a linear softmax head on
- * them. Accuracy is that of this one head; the best of ours on the test images stands beside it.
+ * 20 sites, Dirichlet 0.1, delta 1e-5. All arms have the same records at the same sites and, but for the codec's
+ * latents, the same features: the guide's coordinates, in which our release is made too. Ours makes a closed-form head
+ * (RDA, the default of `heads`) of one release under secure aggregation; the others draw features and train a linear
+ * softmax head on them. Accuracy is that of this one head; the best of ours on the test images stands beside it.
  *
  * What the promises protect differs: ours and DP-MERF's are add-remove; DP-FedPFT's, as published, is replacement of a
- * record within its class at its site, with public counts. FedPFT has none. Central arms trust somebody with exact sums,
- * the other private arms do not: ours has noise shares that bear lost and colluding sites.
+ * record within its class at its site, with public counts. FedPFT has none. Central arms trust somebody with exact
+ * sums, the other private arms do not: ours has noise shares that bear lost and colluding sites.
  *
  * The paper's Table 3 has networks trained on images, and no row of FedPFT: figures are not comparable with its own. */
 #include "experiment/lab.h"

@@ -154,7 +154,8 @@ class Experiment(binary.Case):
             self.assertGreater(accuracy(arm, "no noise"), accuracy("real-features", "no noise") - 0.1, arm)
         self.assertGreater(accuracy("dp-merf", "1"), accuracy("dp-merf-federated", "1") + 0.1)
         self.assertGreater(accuracy("ours", "1"), accuracy("dp-fedpft", "1") + 0.1)
-        self.assertTrue(all(v["bytes_per_site"]["mean"] > 1000 for (arm, _), v in found.items() if arm != "real-features"))
+        sent = {arm: v["bytes_per_site"]["mean"] for (arm, _), v in found.items() if arm != "real-features"}
+        self.assertGreater(min(sent.values()), 1000)
         for path in (self.folder / "run/cells").iterdir():
             self.fits("cell", json.loads(path.read_text()))
 

@@ -5,8 +5,8 @@
  *
  *   h = max(0, A z + a_k),  y = B h + b,  x = y / sqrt(1 + |y|^2 / R^2)
  *
- * with A (H, C), a (K, H): a row for each class, B (m, H), b (m). The last map keeps x in the public ball of features, as
- * the sigmoid of the paper's keeps pixels in [0, 1]. It is needed: far from all records the embedding of a vector is
+ * with A (H, C), a (K, H): a row for each class, B (m, H), b (m). The last map keeps x in the public ball of features,
+ * as the sigmoid of the paper's keeps pixels in [0, 1]. It is needed: far from all records the embedding of a vector is
  * nearly orthogonal to the target, so an unbounded generator puts part of its draws there.
  *
  * A one-hot class that is appended to the code, as published, multiplies a matrix whose rows are the a_k here. Where we
