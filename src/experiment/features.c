@@ -115,6 +115,7 @@ static fkt_status draw(const struct fkt_lab *lab, const struct fkt_arm *arm, con
         fkt_merf_default(&merf);
         merf.federated = arm->kind == MERF_FEDERATED;
         merf.seed = seed;
+        merf.progress = lab->options.progress;
         if (lab->options.quick) merf.steps = QUICK_STEPS;
         return fkt_merf(out, train, &merf, mu, bytes, NULL);
     default: return fkt_fail(FKT_E_STATE, "arm '%s' draws no features", arm->name);

@@ -105,6 +105,7 @@ struct fkt_merf_settings {
     double rate;
     int federated; /* 1: every site adds the whole noise to its own sums; 0: it is added once */
     uint64_t seed;
+    const struct fkt_progress *progress; /* counts steps; may be NULL */
 };
 void fkt_merf_default(struct fkt_merf_settings *s);
 /* Drawn features, as many of each class as its noised count says. mu INFINITY: no noise. loss (may be NULL): that of

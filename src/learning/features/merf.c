@@ -17,6 +17,7 @@
 #include "learning/features/features.h"
 
 #include "base/alloc.h"
+#include "base/meter.h"
 
 #include <math.h>
 #include <string.h>
@@ -52,16 +53,20 @@ static fkt_status train(struct fkt_generator *g, const struct fkt_fourier *f, co
 {
     const size_t numbers = (size_t)e->classes * e->length;
     double *target = NULL, now = NAN;
+    struct fkt_meter meter;
     struct fkt_rng rng;
     fkt_status st;
+    fkt_meter_init(&meter, s->progress, "training a generator", s->steps);
     FKT_TRY(fkt_alloc(&target, numbers));
     for (size_t i = 0; i < numbers; i++) target[i] = e->sum[i] / fmax(e->count[i / e->length], 1);
     fkt_rng_init(&rng, s->seed, STREAM_CODES);
     for (uint32_t t = 0; t < s->steps; t++) {
         FKT_TRY(fkt_generator_step(g, f, target, &rng, &now));
         if (loss) loss[t > 0] = now;
+        FKT_TRY(fkt_meter_add(&meter, 1));
     }
 out:
+    fkt_meter_clear(&meter);
     fkt_free(target);
     return st;
 }

@@ -275,6 +275,30 @@ static fkt_status merf(struct fkt_features *out, const struct fkt_features *in, 
     return st;
 }
 
+static int stop_after_three(void *calls, const char *what, unsigned long long done, unsigned long long total)
+{
+    (void)what;
+    (void)total;
+    ++*(unsigned *)calls;
+    return done >= 3;
+}
+
+static void training_stops_when_it_is_asked_to(void **state)
+{
+    unsigned calls = 0;
+    const struct fkt_progress progress = {.step = stop_after_three, .self = &calls};
+    struct fkt_merf_settings s;
+    struct fkt_features in, out;
+    uint64_t bytes;
+    (void)state;
+    feature_records(&in, 30, 2);
+    fkt_merf_default(&s);
+    s.progress = &progress;
+    CHECK_STATUS(fkt_merf(&out, &in, &s, 1, &bytes, NULL), FKT_E_STOPPED);
+    assert_int_equal(calls, 3);
+    fkt_features_clear(&in);
+}
+
 static method *const methods[] = {fedpft, fkt_dpfedpft, merf};
 enum { METHODS = sizeof methods / sizeof *methods };
 
@@ -396,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_seed_decides_everything),
         cmocka_unit_test(empty_sites_and_single_records_do_no_harm),
         cmocka_unit_test(bad_records_are_refused),
+        cmocka_unit_test(training_stops_when_it_is_asked_to),
     };
     return check_nothing_left(cmocka_run_group_tests(tests, NULL, NULL));
 }
