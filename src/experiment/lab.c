@@ -116,8 +116,10 @@ static json_t *values_of(const json_t *accuracy)
 static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const json_t *arm)
 {
     const json_t *round = json_object_get(results, "aggregation");
-    json_t *facts = json_pack("{s:O s:O s:O}", "moments_sha256", json_object_get(results, "moments_sha256"), "records",
-                              json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"));
+    json_t *facts =
+        json_pack("{s:O s:O s:O s:O}", "moments_sha256", json_object_get(results, "moments_sha256"), "records",
+                  json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"),
+                  "bytes_per_site", json_object_get(results, "bytes_per_site"));
     if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));
@@ -148,11 +150,10 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out)
+fkt_status fkt_lab_sweep_new(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out)
 {
     struct fkt_calibration calibration[FKT_PARTS_MAX] = {{0}};
     struct fkt_sweep_spec spec;
-    struct fkt_sweep *sweep = NULL;
     struct fkt_lab_set set;
     fkt_status st;
     *out = NULL;
@@ -161,14 +162,26 @@ fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run
     FKT_TRY(fkt_partition_parse(&spec.partition, run->partition));
     for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) spec.calibration[p] = &calibration[p];
     FKT_TRY(fkt_lab_parts(lab, run->arm, run->arm->size ? run->arm->size : set.size, &spec));
-    FKT_TRY(fkt_sweep_new(&sweep, &spec));
+    FKT_TRY(fkt_sweep_new(out, &spec));
+out:
+    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&calibration[p]);
+    return st;
+}
+
+fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out)
+{
+    struct fkt_partition_spec partition = {.sites = run->sites, .seed = run->seed};
+    struct fkt_sweep *sweep = NULL;
+    fkt_status st;
+    *out = NULL;
+    FKT_TRY(fkt_partition_parse(&partition, run->partition));
+    FKT_TRY(fkt_lab_sweep_new(lab, run, &sweep));
     FKT_TRY(fkt_sweep_run(sweep));
-    FKT_TRY(fkt_lab_sweep_partition(lab, sweep, &spec.partition, run->arm->adjacency));
+    FKT_TRY(fkt_lab_sweep_partition(lab, sweep, &partition, run->arm->adjacency));
     *out = sweep;
     sweep = NULL;
 out:
     fkt_sweep_free(sweep);
-    for (uint32_t p = 0; p < FKT_PARTS_MAX; p++) fkt_calibration_clear(&calibration[p]);
     return st;
 }
 

@@ -89,5 +89,7 @@ FKT_MUST_USE fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_
 /* The network of the first epsilon. Trained once for each set and seed: networks/ of the run keeps it. Its origin names
  * the release. */
 FKT_MUST_USE fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out);
+/* A sweep of the run that has not been run: its records, partition and pipeline. */
+FKT_MUST_USE fkt_status fkt_lab_sweep_new(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
 
 #endif

@@ -14,7 +14,8 @@
     X(samples)                                                                                                         \
     X(osfl_20)                                                                                                         \
     X(osfl_100)                                                                                                        \
-    X(scale_1000) X(personalised) X(cost) X(codecs) X(mia) X(mia_images) X(mia_heads) X(mia_networks) X(audit)
+    X(scale_1000)                                                                                                      \
+    X(personalised) X(cost) X(codecs) X(features) X(mia) X(mia_images) X(mia_heads) X(mia_networks) X(audit)
 
 #define FKT_EXPERIMENT_DECLARE(name) extern const struct fkt_experiment fkt_experiment_##name;
 #define FKT_EXPERIMENT_ADDRESS(name) &fkt_experiment_##name,

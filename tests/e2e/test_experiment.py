@@ -62,7 +62,7 @@ class Experiment(binary.Case):
         listed = self.fedkt("experiment --list --json")
         names = [e["name"] for e in listed]
         self.assertEqual(len(names), len(set(names)))
-        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "personalised", "cost", "mia-images", "audit"):
+        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "personalised", "features", "mia-images", "audit"):
             self.assertIn(name, names)
             self.assertRegex(text, rf"(?m)^{name} +\S")
 
@@ -244,6 +244,26 @@ class Experiment(binary.Case):
             (self.folder / f"run/cells/{arm}.0.json").unlink()
         self.fedkt(f"{line} --resume")
         self.assertEqual(lasting(self.folder / "run"), wanted)
+
+    def test_methods_on_features_stand_beside_ours(self):
+        """The embedded set is easy: without noise every method is near the head on real features; with it, noise at
+        every site costs more than noise that is added once."""
+        self.fedkt("experiment features --quick --network none --out run")
+        rows = json.loads(self.bytes("run/tables/features.json"))["rows"]
+        found = {(r["arm"], r.get("reference") or r["at"]): r["values"] for r in rows}
+        accuracy = lambda arm, at: found[arm, at]["accuracy"]["mean"]
+        ours, others = ("ours", "ours-central", "ours-images"), ("dp-fedpft", "dp-merf", "dp-merf-latents")
+        wanted = {(arm, at) for arm in (*ours, *others, "dp-merf-federated") for at in ("10", "1")}
+        wanted |= {(arm, "no noise") for arm in (*ours, *others, "fedpft", "real-features")}
+        self.assertEqual(set(found), wanted)
+        for arm in ("ours", "fedpft", "dp-fedpft", "dp-merf"):
+            self.assertGreater(accuracy(arm, "no noise"), accuracy("real-features", "no noise") - 0.1, arm)
+        self.assertGreater(accuracy("dp-merf", "1"), accuracy("dp-merf-federated", "1") + 0.1)
+        self.assertGreater(accuracy("ours", "1"), accuracy("dp-fedpft", "1") + 0.1)
+        sent = {arm: v["bytes_per_site"]["mean"] for (arm, _), v in found.items() if arm != "real-features"}
+        self.assertGreater(min(sent.values()), 1000)
+        for path in (self.folder / "run/cells").iterdir():
+            self.fits("cell", json.loads(path.read_text()))
 
     def test_tables_go_into_marked_blocks(self):
         self.fedkt("experiment mechanism --quick --out run")
