@@ -2,7 +2,7 @@
 /* lab.c - one simulated federation of an arm, from images to accuracies: a sweep of the library with the cell's seed.
  *
  * Partition, drop-outs, samples, first weights, keys, masks and noise all come from the seed; images are encoded once
- * and kept. A point has the accuracies of the three heads and of a network, where one is trained, and the hash of the
+ * and kept. A point has the accuracies of the heads and of a network, where one is trained, and the hash of the
  * exact moments. The best head is chosen by its accuracy on the test images: it is a bound for the choice, not a
  * rule. */
 #include "experiment/lab.h"
@@ -121,6 +121,7 @@ static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const 
                   json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"),
                   "bytes_per_site", json_object_get(results, "bytes_per_site"));
     if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
+    if (facts && lab->shared) json_object_set_new(facts, "public_images", json_integer((json_int_t)lab->shared));
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));
     return facts;
@@ -190,8 +191,9 @@ fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, con
 {
     struct fkt_sweep *sweep = NULL;
     fkt_status st;
+    lab->shared = 0;
     FKT_TRY(fkt_lab_federation(lab, run, &sweep));
-    if (run->train && lab->options.network) FKT_TRY(train(lab, run, sweep));
+    if (run->train && run->arm->codec && lab->options.network) FKT_TRY(train(lab, run, sweep));
     FKT_TRY(add_points(lab, sweep, x, run->reference, points));
 out:
     fkt_sweep_free(sweep);

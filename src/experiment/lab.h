@@ -17,6 +17,8 @@ struct fkt_lab_student {
     size_t per_class;
     uint64_t seed;
     uint32_t epochs;
+    int fresh;     /* other images in each epoch */
+    size_t shared; /* public images that it learnt from beside those */
     double accuracy;
 };
 
@@ -31,6 +33,7 @@ struct fkt_lab {
     struct fkt_dataset *train, *test;
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
+    size_t shared; /* of the network that was trained last, for the facts of a point */
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);

@@ -141,7 +141,8 @@ int fkt_lab_recall(const struct fkt_lab *lab, struct fkt_lab_student *s)
     for (size_t i = 0; i < FKT_LAB_STUDENTS; i++) {
         const struct fkt_lab_student *old = &lab->student[i];
         if (!strcmp(old->from, s->from) && old->per_class == s->per_class && old->seed == s->seed &&
-            old->epochs == s->epochs) {
+            old->epochs == s->epochs && old->fresh == s->fresh) {
+            s->shared = old->shared;
             s->accuracy = old->accuracy;
             return 1;
         }

@@ -75,6 +75,7 @@ static fkt_status ours(struct job *j, struct fkt_personal *out, struct fkt_model
     spec.local.rate = rate;
     spec.tune = spec.local;
     spec.local.epochs = j->rounds;
+    if (spec.local.warmup >= spec.local.epochs) spec.local.warmup = 0;
     spec.tune.epochs = TUNE_EPOCHS;
     spec.pretrained = *model;
     FKT_TRY(fkt_personalize(out, &spec));

@@ -7,8 +7,8 @@
  * images is the question (`per_class`), they are drawn once, there are no public ones and no blends, and epochs are as
  * many as make the usual number of steps. A quick run draws some images once.
  *
- * The same release gives the same network, so its accuracy is remembered: releases of one seed do not depend on the
- * partition. The reference is a release of exact moments, which never leaves this file. */
+ * The same release gives the same network, so its accuracy is remembered: releases of one seed and as many sites do not
+ * depend on the partition. The reference is a release of exact moments, which never leaves this file. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
@@ -70,6 +70,7 @@ static void plan(struct student *s)
     if (!is_fresh(s)) {
         const size_t epochs = EPOCHS * usual / s->per_class;
         s->recipe.epochs = epochs < 1 ? 1 : epochs > EPOCHS_MOST ? EPOCHS_MOST : (uint32_t)epochs;
+        if (s->recipe.warmup >= s->recipe.epochs) s->recipe.warmup = 0;
     }
 }
 
@@ -178,14 +179,17 @@ fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, str
     fkt_status st = FKT_OK;
     if (!s.release) FKT_TRY(without_noise(&s));
     plan(&s);
-    known = (struct fkt_lab_student){.per_class = s.per_class, .seed = run->seed, .epochs = s.recipe.epochs};
+    known = (struct fkt_lab_student){
+        .per_class = s.per_class, .seed = run->seed, .epochs = s.recipe.epochs, .fresh = is_fresh(&s)};
     snprintf(known.from, sizeof known.from, "%s", s.release->sha256);
     if (!fkt_lab_recall(lab, &known)) {
         FKT_TRY(read_test(&s));
         FKT_TRY(learn(&s, &model));
         FKT_TRY(fkt_lab_evaluate(lab, model, &s.test, &known.accuracy));
+        known.shared = fkt_training_source_public_facts(s.source).images;
         fkt_lab_remember(lab, &known);
     }
+    lab->shared = known.shared;
     FKT_TRY(fkt_sweep_set_network(sweep, arm, name, known.accuracy, 0));
 out:
     fkt_model_free(model);

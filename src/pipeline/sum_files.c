@@ -24,6 +24,14 @@ static const char *wanted(const struct fkt_cohorts_sum_spec *s, uint32_t i)
     return s->release_sha256[i] && s->release_sha256[i][0] ? s->release_sha256[i] : NULL;
 }
 
+/* The sum's task has no roster, so this is not in its hash. */
+static int same_sites(const struct fkt_task *a, const struct fkt_task *b)
+{
+    const struct fkt_federation *x = fkt_task_federation(a), *y = fkt_task_federation(b);
+    return x->sites == y->sites && x->dropped == y->dropped && x->corrupt == y->corrupt &&
+           !memcmp(x->roster, y->roster, (size_t)x->sites * 32);
+}
+
 static fkt_status load_one(struct fkt_release **out, const struct fkt_cohorts_sum_spec *s, uint32_t i)
 {
     char name[64], own[FKT_SHA256_HEX], all[FKT_SHA256_HEX], *path = NULL;
@@ -35,8 +43,9 @@ static fkt_status load_one(struct fkt_release **out, const struct fkt_cohorts_su
         FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is not the release that cohort %u ended with", path, i));
     FKT_TRY(fkt_task_sum_sha256(&(*out)->task, own));
     FKT_TRY(fkt_task_sum_sha256(fkt_cohorts_task(s->cohorts, i), all));
-    if (strcmp(own, all) != 0)
-        FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is of another division than the task of cohort %u", path, i));
+    if (strcmp(own, all) != 0 || !same_sites(&(*out)->task, fkt_cohorts_task(s->cohorts, i)))
+        FKT_TRY(fkt_fail(FKT_E_MISMATCH, "'%s' is of another division, or other sites, than the task of cohort %u",
+                         path, i));
 out:
     fkt_free(path);
     return st;

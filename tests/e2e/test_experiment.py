@@ -62,7 +62,7 @@ class Experiment(binary.Case):
         listed = self.fedkt("experiment --list --json")
         names = [e["name"] for e in listed]
         self.assertEqual(len(names), len(set(names)))
-        for name in ("mechanism", "epsilon", "osfl-20", "scale-1000", "personalised", "features", "mia-images", "audit"):
+        for name in ("mechanism", "osfl-20", "scale-1000", "personalised", "features", "mia-images", "audit"):
             self.assertIn(name, names)
             self.assertRegex(text, rf"(?m)^{name} +\S")
 

@@ -163,7 +163,7 @@ static int begin(void **state)
     const struct fkt_experiment_options o = {.quick = 1, .n_seeds = 1, .threads = 1};
     (void)state;
     scratch_init(&dir);
-    return fkt_lab_new(&lab, &o, NULL, scratch_path(&dir, "encodings")) != FKT_OK;
+    return fkt_lab_new(&lab, &o, dir.dir, scratch_path(&dir, "encodings")) != FKT_OK;
 }
 
 static int end(void **state)
