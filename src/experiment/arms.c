@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arms.c - what curves and tables of accuracy compare, what attacks compare, and the numbers that they show.
  *
- * All arms use the networks that come with the program, so that they differ in mechanism and guide alone. The
+ * All arms use the networks that come with the program, so that their heads differ in mechanism and guide alone;
+ * networks of arms with a guide also have a teacher, blends and public images (student.c). The
  * paper's arm has its coordinates (clip), its mechanism and its adjacency; the networks, the quantisation and the
  * exact noise are ours.
  *

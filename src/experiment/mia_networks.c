@@ -21,7 +21,7 @@ enum { EACH = 12, IMAGES = 20, TRIALS = 200, EPOCHS = 20, BATCH = 8 };
 enum { QUICK_CLASSES = 4, QUICK_IMAGES = 8, QUICK_TRIALS = 64, QUICK_SIZE = 16 };
 
 struct shadow {
-    const struct fkt_experiment_options *options;
+    const struct fkt_lab *lab;
     const char **names; /* (K) borrowed from the task */
     size_t each;        /* images of a class */
     uint8_t *rgb;       /* what a network learns from */
@@ -42,11 +42,11 @@ static void shadow_clear(struct shadow *s)
 
 static fkt_status shadow_init(struct shadow *s, const struct fkt_pool *p)
 {
-    const size_t drawn = p->classes * s->each, room = drawn > p->n ? drawn : p->n;
+    const size_t drawn = p->classes * s->each, most = drawn > p->n ? drawn : p->n;
     fkt_status st;
     FKT_TRY(fkt_alloc(&s->names, p->classes));
-    FKT_TRY(fkt_alloc(&s->rgb, room * p->size * p->size * 3));
-    FKT_TRY(fkt_alloc(&s->label, room));
+    FKT_TRY(fkt_alloc(&s->rgb, most * p->size * p->size * 3));
+    FKT_TRY(fkt_alloc(&s->label, most));
     FKT_TRY(fkt_alloc(&s->logits, p->n * p->classes));
     FKT_TRY(fkt_alloc(&s->scores, p->classes));
     for (uint32_t k = 0; k < p->classes; k++) s->names[k] = fkt_task_class(fkt_pipeline_task(p->pipeline), k);
@@ -84,39 +84,24 @@ out:
 
 static fkt_status learn(struct shadow *s, const struct fkt_pool *p, struct fkt_model **model)
 {
-    const struct fkt_model_spec network = {.architecture = (enum fkt_architecture)(s->options->network - 1),
-                                           .size = p->size,
-                                           .classes = s->names,
-                                           .n_classes = p->classes,
-                                           .seed = p->seed};
-    const struct fkt_trainer_hooks hooks = {0};
-    struct fkt_trainer_spec spec = {.source = {.images = the_images, .ctx = &s->images}};
-    struct fkt_model *start = NULL;
-    struct fkt_trainer *trainer = NULL;
-    fkt_status st;
-    fkt_recipe_default(&spec.recipe);
-    spec.recipe.epochs = EPOCHS;
-    spec.recipe.batch = BATCH;
-    spec.recipe.flip = 0;
-    spec.recipe.pad = 0;
-    spec.recipe.seed = p->seed;
-    spec.recipe.threads = s->options->threads;
-    spec.recipe.device = s->options->device;
-    FKT_TRY(fkt_model_new(&start, &network));
-    spec.start = start;
-    FKT_TRY(fkt_trainer_new(&trainer, &spec));
-    FKT_TRY(fkt_trainer_run(trainer, &hooks));
-    FKT_TRY(fkt_trainer_model(trainer, 0, model));
-out:
-    fkt_trainer_free(trainer);
-    fkt_model_free(start);
-    return st;
+    const struct fkt_training_set like = {.size = p->size, .classes = (char **)s->names, .n_classes = p->classes};
+    const struct fkt_image_source source = {.images = the_images, .ctx = &s->images};
+    struct fkt_recipe recipe;
+    fkt_recipe_default(&recipe);
+    recipe.epochs = EPOCHS;
+    recipe.batch = BATCH;
+    recipe.flip = 0;
+    recipe.pad = 0;
+    recipe.seed = p->seed;
+    recipe.threads = s->lab->options.threads;
+    recipe.device = s->lab->options.device;
+    return fkt_lab_learn(s->lab, &recipe, &source, &like, model);
 }
 
 static fkt_status score(void *ctx, struct fkt_pool *p, size_t t)
 {
     struct shadow *s = ctx;
-    const struct fkt_predict_options predict = {.threads = s->options->threads, .device = s->options->device};
+    const struct fkt_predict_options predict = {.threads = s->lab->options.threads, .device = s->lab->options.device};
     struct fkt_model *model = NULL;
     fkt_status st;
     FKT_TRY(gather(s, p, t));
@@ -138,7 +123,7 @@ static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *poi
                                        .classes = quick ? QUICK_CLASSES : 0,
                                        .size = quick ? QUICK_SIZE : 0,
                                        .trials = quick ? QUICK_TRIALS : TRIALS};
-    struct shadow s = {.options = &lab->options, .each = quick ? QUICK_IMAGES : IMAGES};
+    struct shadow s = {.lab = lab, .each = quick ? QUICK_IMAGES : IMAGES};
     struct fkt_pool pool;
     fkt_status st;
     FKT_TRY(fkt_pool_open(&pool, lab, c, &spec));

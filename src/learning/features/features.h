@@ -30,7 +30,7 @@ FKT_MUST_USE fkt_status fkt_features_new(struct fkt_features *f, size_t n, uint3
 /* FKT_E_ARG for a label or an owner out of range, FKT_E_NUMERIC for a number that is not finite or a record outside the
  * radius: the promises below rest on it. */
 FKT_MUST_USE fkt_status fkt_features_check(const struct fkt_features *f);
-/* Records of one class at one site (site UINT32_MAX: at all), copied in order into rows (room for f->n); how many. */
+/* Records of one class at one site (site UINT32_MAX: at all), copied in order into rows (f->n fit); how many. */
 size_t fkt_features_take(const struct fkt_features *f, uint32_t site, uint32_t class_, double *rows);
 /* Record vectors of records idx (n) of ds; the pipeline has one part. Kept encodings are used. */
 FKT_MUST_USE fkt_status fkt_features_encode(struct fkt_features *out, const struct fkt_pipeline *w,

@@ -30,7 +30,7 @@ struct fkt_generator {
     double *A, *B;       /* (H, C), (m, H): the parameters as doubles */
     double *z, *h, *x;   /* (K batch, C), (K batch, H), (K batch, m) */
     double *shrunk;      /* (K batch) |x| / |y| */
-    double *dh, *dx, *t; /* gradients by h and x; room for a transposed matrix */
+    double *dh, *dx, *t; /* gradients by h and x; a transposed matrix */
 };
 
 float *fkt_generator_parameters(struct fkt_generator *g, size_t *n)
@@ -62,7 +62,7 @@ static size_t at_a(const struct fkt_generator *g) { return g->hidden * g->code; 
 static size_t at_B(const struct fkt_generator *g) { return at_a(g) + g->classes * g->hidden; }
 static size_t at_b(const struct fkt_generator *g) { return at_B(g) + g->m * g->hidden; }
 
-static fkt_status rooms(struct fkt_generator *g)
+static fkt_status alloc_matrices(struct fkt_generator *g)
 {
     const size_t n = g->classes * g->batch, wide = g->hidden > g->m ? g->hidden : g->m;
     fkt_status st;
@@ -95,7 +95,7 @@ fkt_status fkt_generator_new(struct fkt_generator **out, const struct fkt_merf_s
     g->batch = s->batch;
     g->radius = radius;
     FKT_TRY(fkt_descent_new(&g->d, at_b(g) + m, s->rate, 0));
-    FKT_TRY(rooms(g));
+    FKT_TRY(alloc_matrices(g));
     for (size_t i = 0; i < g->d.n; i++) {
         const double inputs = i < at_B(g) ? (double)(g->code + classes) : (double)g->hidden;
         g->d.x[i] = (float)((2 * fkt_rng_unit(rng) - 1) / sqrt(inputs));
