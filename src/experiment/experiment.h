@@ -96,6 +96,8 @@ struct fkt_experiment_options {
     const char *const *sets; /* (n_sets) NULL: those of each experiment, or the embedded one without `data` */
     size_t n_sets;
     int quick;
+    size_t
+        limit; /* records of a set that sites share, spread evenly over the classes; 0: all, or those of a quick run */
     uint64_t seed[FKT_SEEDS_MAX];
     size_t n_seeds;
     int network;              /* 1 + enum fkt_architecture; 0: none is trained */
@@ -181,9 +183,11 @@ FKT_MUST_USE fkt_status fkt_store_put(const char *folder, const struct fkt_cell 
                                       const struct fkt_experiment_options *o);
 /* A JSON file of a run, with flags of jansson and of base/file.h. Takes j; NULL is a lack of memory. */
 FKT_MUST_USE fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags);
-/* All cells of a folder, by name; gives *out, an array of what was put. Hostile input: a file that is not a cell is
- * FKT_E_FORMAT. */
-FKT_MUST_USE fkt_status fkt_store_read(const char *folder, json_t **out);
+/* All cells of a run's folder, by name, or of kept files: NAME.jsonl, or a folder of such. Gives *out, an array of what
+ * was put. Hostile input: a file that is not a cell is FKT_E_FORMAT. */
+FKT_MUST_USE fkt_status fkt_store_read(const char *place, json_t **out);
+/* Keeps cells: a file NAME.jsonl for each experiment, a cell a line; files of other experiments stay. */
+FKT_MUST_USE fkt_status fkt_store_keep(const char *folder, const json_t *cells);
 
 /* run.c: runs what is missing. A cell that fails is skipped: its key and the reason go to skipped.json and *skipped
  * (an array, given); a stop, or no memory, ends the run. rank, ranks: only cells i with i mod ranks = rank. */

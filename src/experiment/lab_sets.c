@@ -4,7 +4,8 @@
  * A set is a folder or a file whose name is that of the set, with an ending of a format that is read, or without:
  * eurosat/, eurosat.tar, cifar10.tar.xz, bloodmnist.npz. A name that the table does not have is a set too: its splits
  * are looked for, and a fifth is held out where there are none. The last opened set is kept, since cells of one set
- * follow one another. Quick runs take some records of each set. */
+ * follow one another. Quick runs take some records of each set; a limit is on those that sites share, test splits stay
+ * whole. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
@@ -96,13 +97,18 @@ void fkt_lab_close_set(struct fkt_lab *lab)
     lab->set[0] = '\0';
 }
 
+static size_t records_of(const struct fkt_experiment_options *o)
+{
+    return o->limit ? o->limit : o->quick ? QUICK_RECORDS : 0;
+}
+
 /* Records of a limit go by their number, so that arms of all adjacencies have the same ones. */
 static fkt_status open_set(struct fkt_lab *lab, const char *name)
 {
     const struct set *s = known(name);
     const int split = !s || (s->test && strcmp(name, "demo") != 0);
     const struct fkt_dataset_options o = {
-        .split = s && split ? "train" : NULL, .limit = lab->options.quick ? QUICK_RECORDS : 0, .limit_by_number = 1};
+        .split = s && split ? "train" : NULL, .limit = records_of(&lab->options), .limit_by_number = 1};
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_lab_find(lab, name, &path));

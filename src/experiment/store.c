@@ -2,12 +2,14 @@
 /* store.c - the folder of a run: plan.json says what was asked for, cells/KEY.json has the points of one cell.
  *
  * Files appear whole or not at all (base/file.c), so a run that is killed loses the cell that it was working on and
- * no other. Cells hold neither times nor dates (those of experiments that measure time do, among their points): a
+ * no other. The cells that a document's tables are made of are kept in one file for each experiment, a cell a line.
+ * Cells hold neither times nor dates (those of experiments that measure time do, among their points): a
  * run that goes on writes the bytes that an undisturbed one writes. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CELL_MAX = 1 << 20 };
+enum { CELL_MAX = 1 << 20, KEPT_MAX = 64 << 20 };
 
 fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags)
 {
@@ -39,6 +41,7 @@ static json_t *plan_json(const struct fkt_experiment_options *o)
                      "experiments", names, "quick", o->quick, "embedded", !o->data, "seeds", seeds, "sets", sets,
                      "network", o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
     if (plan && o->rounds) json_object_set_new(plan, "rounds", json_integer(o->rounds));
+    if (plan && o->limit) json_object_set_new(plan, "limit", json_integer((json_int_t)o->limit));
     return plan;
 }
 
@@ -135,6 +138,7 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
+    if (j && o->limit) json_object_set_new(j, "limit", json_integer((json_int_t)o->limit));
     FKT_TRY(fkt_store_write(path, j, JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(points);
@@ -148,50 +152,132 @@ int fkt_store_is_json(const struct dirent *d)
     return n > 5 && !strcmp(d->d_name + n - 5, ".json") && d->d_name[0] != '.';
 }
 
-static fkt_status read_cell(const char *folder, const char *name, json_t *into)
+static fkt_status add_cell(json_t *into, const char *text, size_t len, const char *path)
 {
-    uint8_t *text = NULL;
-    char *path = NULL;
-    json_t *j = NULL;
-    size_t len;
-    fkt_status st;
-    FKT_TRY(fkt_path_join(&path, folder, name));
-    FKT_TRY(fkt_file_read(&text, &len, path, CELL_MAX));
-    j = json_loadb((const char *)text, len, JSON_REJECT_DUPLICATES, NULL);
-    if (!j || !json_is_string(json_object_get(j, "schema")) ||
-        strcmp(json_string_value(json_object_get(j, "schema")), "fedkt.cell/1") != 0 ||
-        !json_is_array(json_object_get(j, "points")))
+    json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+    const char *schema = json_string_value(json_object_get(j, "schema"));
+    fkt_status st = FKT_OK;
+    if (!schema || strcmp(schema, "fedkt.cell/1") != 0 || !json_is_array(json_object_get(j, "points")))
         st = fkt_fail(FKT_E_FORMAT, "'%s' is not a cell of an experiment", path);
     else if (json_array_append(into, j) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", path);
-out:
     json_decref(j);
-    fkt_free(text);
-    fkt_free(path);
     return st;
 }
 
-fkt_status fkt_store_read(const char *folder, json_t **out)
+/* One cell, or one in each line. */
+static fkt_status read_cells(const char *path, int lines, json_t *into)
+{
+    uint8_t *text = NULL;
+    const char *at, *end;
+    size_t len;
+    fkt_status st;
+    FKT_TRY(fkt_file_read(&text, &len, path, lines ? KEPT_MAX : CELL_MAX));
+    at = (const char *)text;
+    for (const char *stop = at + len; at < stop; at = end + 1) {
+        end = lines ? memchr(at, '\n', (size_t)(stop - at)) : NULL;
+        if (!end) end = stop;
+        FKT_TRY(add_cell(into, at, (size_t)(end - at), path));
+    }
+    if (!len) st = fkt_fail(FKT_E_FORMAT, "'%s' is empty", path);
+out:
+    fkt_free(text);
+    return st;
+}
+
+static int ends_in(const char *name, const char *ending)
+{
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && !strcmp(name + n - m, ending);
+}
+
+static int is_kept(const struct dirent *d) { return ends_in(d->d_name, ".jsonl") && d->d_name[0] != '.'; }
+
+/* All files of a folder that `choose` takes, by name. */
+static fkt_status read_folder(const char *folder, int (*choose)(const struct dirent *), json_t *into)
 {
     struct dirent **list = NULL;
+    char *path = NULL;
+    const int n = scandir(folder, &list, choose, alphasort);
+    fkt_status st = n < 0 ? fkt_io_fail("read", folder) : FKT_OK;
+    for (int i = 0; i < n && st == FKT_OK; i++) {
+        st = fkt_path_join(&path, folder, list[i]->d_name);
+        if (st == FKT_OK) st = read_cells(path, choose == is_kept, into);
+        fkt_free(path);
+        path = NULL;
+    }
+    for (int i = 0; i < n; i++) free(list[i]);
+    free(list);
+    return st;
+}
+
+fkt_status fkt_store_read(const char *place, json_t **out)
+{
     char *cells = NULL;
     json_t *all = json_array();
-    int n = -1;
+    struct stat sb;
     fkt_status st;
     *out = NULL;
-    if (!all) return fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", folder);
-    FKT_TRY(fkt_path_join(&cells, folder, "cells"));
-    n = scandir(cells, &list, fkt_store_is_json, alphasort);
-    if (n < 0) {
-        st = fkt_io_fail("read", cells);
-        goto out;
+    if (!all) return fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", place);
+    FKT_TRY(fkt_path_join(&cells, place, "cells"));
+    if (ends_in(place, ".jsonl")) FKT_TRY(read_cells(place, 1, all));
+    else if (stat(cells, &sb) == 0) FKT_TRY(read_folder(cells, fkt_store_is_json, all));
+    else {
+        FKT_TRY(read_folder(place, is_kept, all));
+        if (!json_array_size(all)) st = fkt_fail(FKT_E_FORMAT, "'%s' has no cells of an experiment", place);
+        if (st != FKT_OK) goto out;
     }
-    for (int i = 0; i < n; i++) FKT_TRY(read_cell(cells, list[i]->d_name, all));
     *out = all;
     all = NULL;
 out:
-    for (int i = 0; i < n; i++) free(list[i]);
-    free(list);
     json_decref(all);
     fkt_free(cells);
+    return st;
+}
+
+/* ---- kept cells ---- */
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Lines in the order of their bytes, each once: the file depends on the cells alone, not on their folders. */
+static fkt_status keep_one(const char *folder, const char *name, const json_t *cells)
+{
+    const size_t n = json_array_size(cells);
+    char file[96], *path = NULL, **line = NULL;
+    struct fkt_text t;
+    const json_t *cell;
+    size_t i, lines = 0;
+    fkt_status st;
+    fkt_text_init(&t);
+    FKT_TRY(fkt_alloc(&line, n));
+    json_array_foreach (cells, i, cell) {
+        const char *of = json_string_value(json_object_get(cell, "experiment"));
+        if (!of || strcmp(of, name) != 0) continue;
+        line[lines] = json_dumps(cell, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+        if (!line[lines++]) {
+            st = fkt_fail(FKT_E_NOMEM, "out of memory for the cells of '%s'", name);
+            goto out;
+        }
+    }
+    if (!lines) goto out;
+    qsort(line, lines, sizeof *line, by_text);
+    for (i = 0; i < lines; i++)
+        if (!i || strcmp(line[i], line[i - 1]) != 0) fkt_text_addf(&t, "%s\n", line[i]);
+    FKT_TRY(fkt_text_status(&t));
+    snprintf(file, sizeof file, "%s.jsonl", name);
+    FKT_TRY(fkt_path_join(&path, folder, file));
+    FKT_TRY(fkt_file_write(path, t.s, t.len, FKT_FILE_REPLACE));
+out:
+    for (i = 0; line && i < n; i++) free(line[i]);
+    fkt_free(line);
+    fkt_free(path);
+    fkt_text_clear(&t);
+    return st;
+}
+
+fkt_status fkt_store_keep(const char *folder, const json_t *cells)
+{
+    const struct fkt_experiment *e;
+    fkt_status st = fkt_mkdirs(folder);
+    for (size_t i = 0; st == FKT_OK && (e = fkt_experiment_at(i)); i++) st = keep_one(folder, e->name, cells);
     return st;
 }

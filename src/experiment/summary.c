@@ -67,13 +67,40 @@ out:
     return st;
 }
 
-/* deviation holds the sum of squared differences until the end (Welford). */
-static void add_value(struct fkt_summary_value *v, double x)
+static fkt_status add_value(struct fkt_summary_value *v, const json_t *cell, double x)
 {
-    const double before = x - v->mean;
-    v->n++;
-    v->mean += before / (double)v->n;
-    v->deviation += before * (x - v->mean);
+    const uint64_t seed = (uint64_t)json_integer_value(json_object_get(cell, "seed"));
+    fkt_status st;
+    for (size_t i = 0; i < v->n; i++)
+        if (v->each[i].seed == seed)
+            return v->each[i].value == x
+                       ? FKT_OK
+                       : fkt_fail_hint(FKT_E_MISMATCH, "leave one of the runs out",
+                                       "two cells of '%s', set '%s', arm '%s' and seed %llu have different values",
+                                       text_of(cell, "experiment"), text_of(cell, "panel"), text_of(cell, "arm"),
+                                       (unsigned long long)seed);
+    FKT_TRY(fkt_realloc(&v->each, v->n + 1));
+    v->each[v->n++] = (struct fkt_summary_seed){seed, x};
+out:
+    return st;
+}
+
+static int by_seed(const void *pa, const void *pb)
+{
+    const struct fkt_summary_seed *a = pa, *b = pb;
+    return a->seed < b->seed ? -1 : a->seed > b->seed;
+}
+
+/* In the order of seeds: the same bits whatever order the cells came in. Equal values have a deviation of exactly 0. */
+static void average(struct fkt_summary_value *v)
+{
+    double sum = 0, squares = 0;
+    if (!v->n) return;
+    qsort(v->each, v->n, sizeof *v->each, by_seed);
+    for (size_t i = 0; i < v->n; i++) sum += v->each[i].value - v->each[0].value;
+    v->mean = v->each[0].value + sum / (double)v->n;
+    for (size_t i = 0; i < v->n; i++) squares += (v->each[i].value - v->mean) * (v->each[i].value - v->mean);
+    v->deviation = v->n > 1 ? sqrt(squares / (double)(v->n - 1)) : 0;
 }
 
 static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell,
@@ -86,7 +113,8 @@ static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *
     FKT_TRY(row_of(s, e, cell, point, &r));
     for (size_t m = 0; m < e->n_metrics; m++) {
         const json_t *v = json_object_get(values, fkt_metric_key(&e->metric[m]));
-        if (json_is_number(v) && isfinite(json_number_value(v))) add_value(&r->value[m], json_number_value(v));
+        if (json_is_number(v) && isfinite(json_number_value(v)))
+            FKT_TRY(add_value(&r->value[m], cell, json_number_value(v)));
     }
     if (*moments && !r->moments[0]) fkt_text_cut(r->moments, sizeof r->moments, moments);
     else if (*moments && strcmp(r->moments, moments) != 0) snprintf(r->moments, sizeof r->moments, "differ");
@@ -109,64 +137,20 @@ static int compare(const void *pa, const void *pb)
     return strcmp(a->at, b->at) ? strcmp(a->at, b->at) : strcmp(a->reference, b->reference);
 }
 
-static void note(char *to, size_t cap, const char *found)
-{
-    if (!to[0]) fkt_text_cut(to, cap, found);
-    else if (strcmp(to, found) != 0) snprintf(to, cap, "several");
-}
-
-static void note_seed(struct fkt_summary *s, uint64_t *seen, size_t *n, const json_t *cell)
-{
-    const json_t *j = json_object_get(cell, "seed");
-    const uint64_t seed = (uint64_t)json_integer_value(j);
-    for (size_t i = 0; i < *n; i++)
-        if (seen[i] == seed) return;
-    if (!json_is_integer(j) || *n >= FKT_SEEDS_MAX) return;
-    seen[(*n)++] = seed;
-    snprintf(s->seeds + strlen(s->seeds), sizeof s->seeds - strlen(s->seeds), "%s%llu", s->seeds[0] ? ", " : "",
-             (unsigned long long)seed);
-}
-
-/* 1: a cell before this one is of the same experiment, set, arm and seed. */
-static int repeated(const json_t *cells, size_t at)
-{
-    static const char *const key[] = {"experiment", "panel", "arm", "seed"};
-    const json_t *own = json_array_get(cells, at);
-    for (size_t i = 0; i < at; i++) {
-        const json_t *other = json_array_get(cells, i);
-        size_t k = 0;
-        while (k < 4 && json_equal(json_object_get(own, key[k]), json_object_get(other, key[k]))) k++;
-        if (k == 4 && json_equal(json_object_get(own, "points"), json_object_get(other, "points"))) return 1;
-    }
-    return 0;
-}
-
 fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
 {
-    uint64_t seen[FKT_SEEDS_MAX];
-    size_t n_seen = 0, i, k;
+    size_t i, k;
     const json_t *cell, *point;
     fkt_status st = FKT_OK;
     memset(out, 0, sizeof *out);
     json_array_foreach (cells, i, cell) {
         const struct fkt_experiment *e = fkt_experiment_find(text_of(cell, "experiment"));
-        if (!e || repeated(cells, i)) continue;
-        if (out->n && out->quick != json_is_true(json_object_get(cell, "quick"))) {
-            st =
-                fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "some cells are quick ones, and others are not");
-            goto out;
-        }
+        if (!e) continue;
+        FKT_TRY(fkt_summary_source_note(out, e, cell));
         json_array_foreach (json_object_get(cell, "points"), k, point) FKT_TRY(add_point(out, e, cell, point));
-        note(out->machine, sizeof out->machine, text_of(cell, "machine"));
-        note(out->version, sizeof out->version, text_of(cell, "version"));
-        note_seed(out, seen, &n_seen, cell);
-        out->quick = json_is_true(json_object_get(cell, "quick"));
     }
     for (size_t r = 0; r < out->n; r++)
-        for (size_t m = 0; m < out->row[r].experiment->n_metrics; m++) {
-            struct fkt_summary_value *v = &out->row[r].value[m];
-            v->deviation = v->n > 1 ? sqrt(v->deviation / (double)(v->n - 1)) : 0;
-        }
+        for (size_t m = 0; m < out->row[r].experiment->n_metrics; m++) average(&out->row[r].value[m]);
     if (out->n) qsort(out->row, out->n, sizeof *out->row, compare);
 out:
     if (st != FKT_OK) fkt_summary_clear(out);
@@ -175,8 +159,12 @@ out:
 
 void fkt_summary_clear(struct fkt_summary *s)
 {
-    for (size_t i = 0; i < s->n; i++) fkt_free(s->row[i].value);
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t m = 0; m < s->row[i].experiment->n_metrics; m++) fkt_free(s->row[i].value[m].each);
+        fkt_free(s->row[i].value);
+    }
     fkt_free(s->row);
+    fkt_free(s->source);
     memset(s, 0, sizeof *s);
 }
 
@@ -220,15 +208,6 @@ int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experim
     for (size_t i = 0; i < s->n; i++)
         if (s->row[i].experiment == e && s->row[i].reference[0]) return 1;
     return 0;
-}
-
-size_t fkt_summary_seeds(const struct fkt_summary *s, const struct fkt_experiment *e)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t m = 0; s->row[i].experiment == e && m < e->n_metrics; m++)
-            if (s->row[i].value[m].n > most) most = s->row[i].value[m].n;
-    return most;
 }
 
 /* Rows of one panel and arm stand side by side. */

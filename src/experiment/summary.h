@@ -8,6 +8,10 @@
 struct fkt_summary_value {
     size_t n; /* seeds; 0: none */
     double mean, deviation;
+    struct fkt_summary_seed {
+        uint64_t seed;
+        double value;
+    } * each; /* (n) */
 };
 struct fkt_summary_row { /* one panel, arm and position of an experiment */
     const struct fkt_experiment *experiment;
@@ -17,13 +21,23 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
     struct fkt_summary_value *value; /* (n_metrics) */
     char moments[65];                /* hash of the exact moments: "" none, "differ" where cells disagree */
 };
+struct fkt_summary_source { /* of the cells of one panel of an experiment, or of all its panels */
+    const struct fkt_experiment *experiment;
+    char panel[64], version[64], machine[320]; /* lists of names */
+    uint64_t seed[FKT_SEEDS_MAX];              /* (n_seeds) ascending */
+    size_t n_seeds;
+    int quick;
+    long long limit; /* records of a set; 0: all */
+};
 struct fkt_summary {
     struct fkt_summary_row *row; /* by experiment, panel, arm, x; references last */
     size_t n, cap;
-    char machine[160], version[32]; /* of the cells; "several" */
-    char seeds[96];
-    int quick;
+    struct fkt_summary_source *source; /* (n_sources) */
+    size_t n_sources;
 };
+/* Each cell once: one that stands in several folders, or the parts of one that was computed twice with the same values,
+ * counts once. FKT_E_MISMATCH when two cells of one seed have different values, when an experiment has quick cells and
+ * others, and when a set has cells with different limits. */
 FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
 void fkt_summary_clear(struct fkt_summary *s);
 /* The columns of an experiment's table: labels of its positions in order, at most cap; then there may be references. */
@@ -33,8 +47,21 @@ const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, cons
                                                const char *panel, const char *arm, const char *at,
                                                const char *reference);
 
-/* tables.c */
+/* summary_source.c */
 struct fkt_text;
+FKT_MUST_USE fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_experiment *e,
+                                                const json_t *cell);
+int fkt_summary_source_quick(const struct fkt_summary *s,
+                             const struct fkt_experiment *e); /* are its cells quick ones? */
+struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s,
+                                                 const struct fkt_experiment *e);      /* all panels as one */
+void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o); /* "0, 1, 2" */
+typedef void fkt_escape(struct fkt_text *t, const char *s); /* fkt_markdown_text, fkt_html_text */
+/* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ. */
+void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
+                             fkt_escape *escape);
+
+/* tables.c */
 void fkt_table_csv(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e);
 FKT_MUST_USE fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct fkt_experiment *e);
 /* Words of a cell inside Markdown: no markup, no end of a line or of a column. */
@@ -43,7 +70,6 @@ void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const s
                         const json_t *paper);
 void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struct fkt_metric *m); /* "81.2 ± 0.3" */
 int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e);          /* are there any? */
-size_t fkt_summary_seeds(const struct fkt_summary *s, const struct fkt_experiment *e); /* the most that a value has */
 /* Do all cells of each arm and panel have the same exact moments? 1, 0, or -1: there are none. */
 int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e);
 

@@ -77,9 +77,13 @@ static json_t *values_json(const struct fkt_summary_row *r)
 fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct fkt_experiment *e)
 {
     const int invariant = e->invariant ? fkt_summary_invariant(s, e) : -1;
+    const struct fkt_summary_source source = fkt_summary_source_all(s, e);
     json_t *rows = json_array(), *j;
+    struct fkt_text seeds;
     char *text;
     fkt_status st;
+    fkt_text_init(&seeds);
+    fkt_summary_source_seeds(&seeds, &source);
     for (size_t i = 0; i < s->n; i++) {
         const struct fkt_summary_row *r = &s->row[i];
         if (r->experiment != e) continue;
@@ -91,8 +95,9 @@ fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct 
         json_array_append_new(rows, j);
     }
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:s s:b s:o}", "schema", "fedkt.table/1", "experiment", e->name, "paper",
-                  e->paper, "version", s->version, "machine", s->machine, "seeds", s->seeds, "delta", "1e-5", "quick",
-                  s->quick, "rows", rows);
+                  e->paper, "version", source.version, "machine", source.machine, "seeds", seeds.s, "delta", "1e-5",
+                  "quick", source.quick, "rows", rows);
+    fkt_text_clear(&seeds);
     if (j && invariant >= 0) json_object_set_new(j, "same_moments", json_boolean(invariant));
     text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(j);

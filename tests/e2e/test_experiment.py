@@ -9,6 +9,7 @@ import csv
 import html.parser
 import json
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -272,7 +273,8 @@ class Experiment(binary.Case):
         (self.folder / "page.md").write_text(f"a\n{marks}\nz\n")
         self.fedkt("experiment report run --fill page.md")
         text = (self.folder / "page.md").read_text()
-        self.assertRegex(text, r"^a\n<!-- experiment:mechanism -->\n\nfedkt [^\n]*QUICK\.\n\n\| panel \|")
+        head = r"^a\n<!-- experiment:mechanism -->\n\nfedkt [^\n]*; seed 0; quick cells, [^\n]*\.\n\n"
+        self.assertRegex(text, head + r"\| panel \|")
         self.assertTrue(text.endswith("\n<!-- /experiment:mechanism -->\nz\n"))
         self.assertNotIn("old", text)
         self.assertTrue((self.folder / "run/tables/mechanism.csv").exists())
@@ -281,6 +283,38 @@ class Experiment(binary.Case):
         (self.folder / "bare.md").write_text("nothing\n")
         self.fedkt("experiment report run --fill bare.md", code=1)
         self.assertEqual((self.folder / "bare.md").read_text(), "nothing\n")
+
+    def test_kept_cells_make_the_same_tables(self):
+        self.fedkt("experiment mechanism --quick --seeds 0,1 --out run")
+        self.fedkt("experiment clients --quick --network none --limit 400 --out limited")
+        self.fedkt("experiment report run limited --out first --keep kept")
+        self.assertEqual(sorted(tree(self.folder / "kept")), ["clients.jsonl", "mechanism.jsonl"])
+        for line in self.bytes("kept/clients.jsonl").decode().splitlines():
+            cell = json.loads(line)
+            self.fits("cell", cell)
+            self.assertEqual((cell["limit"], cell["points"][0]["facts"]["records"]), (400, 400))
+        self.assertIn("; 400 records;", (self.folder / "first/report.html").read_text())
+        self.fedkt("experiment report kept", code=2)  # no folder for the report
+        self.fedkt("experiment report kept --out again --keep kept-again")
+        self.fedkt("experiment report kept/clients.jsonl run kept/mechanism.jsonl --out third --keep kept-again")
+        for again in ("again", "third"):
+            self.assertEqual(tree(self.folder / again), tree(self.folder / "first"))
+        self.assertEqual(tree(self.folder / "kept-again"), tree(self.folder / "kept"))
+        with open(self.folder / "kept/clients.jsonl", "a") as file:
+            file.write("{}\n")
+        self.fedkt("experiment report kept --out bad", code=1)
+        self.assertFalse((self.folder / "bad").exists())
+        (self.folder / "empty").mkdir()
+        self.fedkt("experiment report empty --out bad", code=1)
+        self.fedkt("experiment mechanism --quick --out other --keep kept", code=2)
+
+    def test_the_tables_of_the_documentation_are_those_of_the_kept_cells(self):
+        docs = binary.ROOT / "docs"
+        shutil.copy(docs / "results.md", self.folder / "results.md")
+        self.fedkt(f"experiment report {docs / 'cells'} --out report --fill results.md")
+        self.assertEqual(self.bytes("results.md").decode(), (docs / "results.md").read_text())
+        marked = set(re.findall(r"<!-- experiment:([a-z0-9-]+) -->", (docs / "results.md").read_text()))
+        self.assertEqual(marked, {p.stem for p in (docs / "cells").glob("*.jsonl")})
 
 
 if __name__ == "__main__":

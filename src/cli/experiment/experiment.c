@@ -11,15 +11,16 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Cells were skipped: the others are there. */
 enum { CLI_INCOMPLETE = 3, NAMES = 64, ROUNDS_MAX = 100000 };
 
 struct asked {
     struct cli_words words;
-    const char *data, *out, *seeds, *sets, *encodings, *weights, *fill;
+    const char *data, *out, *seeds, *sets, *encodings, *weights, *fill, *keep;
     int list, quick, resume, device, network, network_given, rounds_given;
-    uint64_t rounds;
+    uint64_t rounds, limit;
     struct cli_run run;
 };
 
@@ -144,6 +145,7 @@ static fkt_status settle(struct job *j)
     FKT_TRY(read_rounds(j));
     o->data = a->data;
     o->quick = a->quick;
+    o->limit = a->limit;
     o->weights = a->weights;
     if (!a->data && !a->quick && !a->sets && needs_sets(j))
         return fkt_fail_hint(FKT_E_ARG,
@@ -261,7 +263,15 @@ out:
     return st;
 }
 
-/* `fedkt experiment report FOLDER...`: cells of several folders together, the report in the first. */
+static int is_run(const char *folder)
+{
+    char *plan = NULL;
+    const int there = fkt_path_join(&plan, folder, "plan.json") == FKT_OK && access(plan, R_OK) == 0;
+    fkt_free(plan);
+    return there;
+}
+
+/* `fedkt experiment report FOLDER...`: cells of several folders or kept files together, the report in the first. */
 static fkt_status report(const struct asked *a)
 {
     struct fkt_summary s = {0};
@@ -269,7 +279,10 @@ static fkt_status report(const struct asked *a)
     json_t *all = json_array(), *cells = NULL, *paper = NULL;
     size_t filled = 0;
     fkt_status st = FKT_OK;
-    if (a->words.n < 2) st = fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment'");
+    if (a->words.n < 2) st = fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment', or kept cells");
+    else if (!a->out && !is_run(a->words.list[1]))
+        st = fkt_fail(FKT_E_ARG, "'%s' is not the folder of a run: give one for the report with --out",
+                      a->words.list[1]);
     for (size_t i = 1; st == FKT_OK && i < a->words.n; i++) {
         st = fkt_store_read(a->words.list[i], &cells);
         if (st == FKT_OK && json_array_extend(all, cells) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory");
@@ -281,6 +294,7 @@ static fkt_status report(const struct asked *a)
     FKT_TRY(fkt_paper_figures(&paper));
     page.paper = paper;
     FKT_TRY(fkt_page_write(&page, a->out ? a->out : a->words.list[1]));
+    if (a->keep) FKT_TRY(fkt_store_keep(a->keep, all));
     if (a->fill) {
         FKT_TRY(fkt_page_fill(&page, a->fill, &filled));
         if (!filled)
@@ -299,7 +313,7 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
     struct asked a = {0};
     struct job j = {.asked = &a};
     const struct cli_option table[] = {
-        CLI_OPT_WORDS("NAME", &a.words, 0, "experiments of --list, or all; or report and folders"),
+        CLI_OPT_WORDS("NAME", &a.words, 0, "experiments of --list, or all; or report and folders or kept cells"),
         CLI_OPT_FLAG("list", &a.list, "name the experiments, with a line each and the time they take"),
         CLI_OPT_TEXT("out", &a.out, "FOLDER", 0, "folder of the results: cells, tables, plots, report.html"),
         CLI_OPT_FLAG("resume", &a.resume, "go on with a folder: cells that are there are kept"),
@@ -307,6 +321,9 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
                      "folder with image sets by name: eurosat, cifar10, cifar100, imagenette64, bloodmnist, as folder, "
                      "tar or .npz (default with --quick: the embedded set)"),
         CLI_OPT_TEXT("sets", &a.sets, "NAME,NAME", 0, "these sets alone (default: those of each experiment)"),
+        CLI_OPT_WHOLE(
+            "limit", &a.limit, "N", 0,
+            "use N records of each set in place of all, spread evenly over the classes; test splits stay whole"),
         CLI_OPT_FLAG("quick", &a.quick, "some hundred records, a small network, few positions: minutes on two cores"),
         CLI_OPT_TEXT("seeds", &a.seeds, "S,S", 0, "seeds of all randomness, noise included (default: 0)"),
         CLI_OPT_CHOICE_GIVEN("network", &a.network, parse_network, "auto, none, resnet18 or resnet8",
@@ -319,6 +336,10 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
                      "published weights of codecs that do not come with the program (default: the cache)"),
         CLI_OPT_TEXT("fill", &a.fill, "FILE", 0,
                      "also put the tables into this Markdown file, between <!-- experiment:NAME --> marks"),
+        CLI_OPT_TEXT(
+            "keep", &a.keep, "FOLDER", 0,
+            "with report: also keep the cells, a file NAME.jsonl for each experiment, of which report makes the "
+            "same tables again"),
         CLI_DEVICE_ROW(a.device),
         CLI_TALK_ROWS(a.run),
         CLI_OPT_WHOLE("threads", &a.run.threads, "N", 0, "worker threads (default: all cores)"),
@@ -326,6 +347,8 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
     int code = cli_begin(self, table, CLI_COUNT(table), argc, argv);
     if (code >= 0) return code;
     if (a.list) return cli_misuse(self, print_list(&a));
+    if (a.keep && !(a.words.n && !strcmp(a.words.list[0], "report")))
+        return cli_misuse(self, fkt_fail(FKT_E_ARG, "--keep goes with report"));
     if (a.words.n && !strcmp(a.words.list[0], "report")) return cli_misuse(self, report(&a));
     code = cli_on_ranks(self, run, &j);
     fkt_free(j.names_text);

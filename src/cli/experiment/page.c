@@ -202,11 +202,14 @@ static void section(struct fkt_text *t, const struct fkt_page *p, const struct f
     fkt_html_text(t, e->name);
     fkt_text_add(t, "</code>: ");
     fkt_html_text(t, e->about);
-    fkt_text_addf(t, "; seeds of a value: %zu. Paper: ", fkt_summary_seeds(p->summary, e));
+    fkt_text_add(t, ". Paper: ");
     fkt_html_text(t, e->paper);
     fkt_text_add(t, e->measures_time ? ". These figures do not repeat to the bit: they hold times, or noise of the "
                                        "operating system.</p>\n"
                                      : ".</p>\n");
+    fkt_text_addf(t, "<p class=\"%s\">", fkt_summary_source_quick(p->summary, e) ? "below" : "sub");
+    fkt_summary_source_text(t, p->summary, e, fkt_html_text);
+    fkt_text_add(t, ".</p>\n");
     if (e->plotted) plots(t, p, e);
     our_table(t, p, e);
     invariance(t, p, e);
@@ -246,19 +249,9 @@ static void head(struct fkt_text *t, const struct fkt_page *p)
     fkt_text_add(t,
                  "</style></head>\n<body><main>\n<header><h1>Tables and figures of the paper, again</h1>\n"
                  "<p class=\"lead\">Ours beside the paper's own mechanism, on the same records, and what the paper has "
-                 "published.</p>\n<p class=\"sub\">fedkt ");
-    fkt_html_text(t, s->version);
-    fkt_text_add(t, "; ");
-    fkt_html_text(t, s->machine);
-    fkt_text_add(t, "; seeds ");
-    fkt_html_text(t, s->seeds);
-    fkt_text_add(t,
-                 "; delta 1e-5. Values are means, with one standard deviation over seeds where there are several. The "
-                 "best head is the best of all on the test images, so it is a bound on the choice of one.</p>\n");
-    if (s->quick)
-        fkt_text_add(t,
-                     "<p class=\"below\">Quick cells: some hundred records, small networks, few epochs. They show that "
-                     "everything runs, and are not results.</p>\n");
+                 "published.</p>\n<p class=\"sub\">Delta is 1e-5. Values are means, with one standard deviation over "
+                 "seeds where there are several. The best head is the best of all on the test images, so it is a bound "
+                 "on the choice of one.</p>\n");
     fkt_text_add(t, "<p class=\"note\">Measurements: all randomness, noise included, comes from the seeds, so nothing "
                     "here is private. Do not publish cells of records that must stay secret.</p>\n<p>");
     for (size_t i = 0, n = 0; (e = fkt_experiment_at(i)); i++)
@@ -365,7 +358,6 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
 {
     char first[96], last[96];
     const char *from, *to;
-    size_t seeds;
     snprintf(first, sizeof first, "<!-- experiment:%s -->\n", e->name);
     snprintf(last, sizeof last, "<!-- /experiment:%s -->", e->name);
     from = strstr(text, first);
@@ -374,12 +366,9 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     if (!to) return fkt_text_add(out, text), FKT_OK;
     from += strlen(first);
     fkt_text_addn(out, text, (size_t)(from - text));
-    seeds = fkt_summary_seeds(p->summary, e);
-    fkt_text_add(out, "\nfedkt ");
-    fkt_markdown_text(out, p->summary->version);
-    fkt_text_add(out, "; ");
-    fkt_markdown_text(out, p->summary->machine);
-    fkt_text_addf(out, "; %zu seed%s%s.\n\n", seeds, seeds == 1 ? "" : "s", p->summary->quick ? "; QUICK" : "");
+    fkt_text_add(out, "\n");
+    fkt_summary_source_text(out, p->summary, e, fkt_markdown_text);
+    fkt_text_add(out, ".\n\n");
     fkt_table_markdown(out, p->summary, e, p->paper);
     if (e->invariant && fkt_summary_invariant(p->summary, e) == 1)
         fkt_text_add(out, "\nThe exact moments of each arm and set are the same in all cells (SHA-256).\n");

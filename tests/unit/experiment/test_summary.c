@@ -49,7 +49,8 @@ static void mean_and_deviation_over_seeds(void **state)
     (void)state;
     CHECK_OK(fkt_summary_make(&s, cells));
     assert_int_equal(s.n, 3);
-    assert_string_equal(s.seeds, "0, 1");
+    assert_int_equal(s.n_sources, 1);
+    assert_int_equal(s.source[0].n_seeds, 2);
     r = fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL);
     assert_non_null(r);
     assert_int_equal(r->value[lda].n, 2);
@@ -99,23 +100,68 @@ static void other_moments_are_noticed(void **state)
     }
 }
 
-/* A cell of two folders counts once; quick cells and full ones do not stand in one table. */
+/* A cell of two folders counts once, and so do its values where one folder has more of them; a seed with two values for
+ * one thing is refused. Quick cells and full ones do not stand in one table. */
 static void cells_of_several_folders(void **state)
 {
     const struct fkt_experiment *e = fkt_experiment_find("clients");
     const size_t lda = lda_of(e);
     struct fkt_summary s;
-    json_t *cells = cells_of("aa"), *quick;
+    json_t *cells = cells_of("aa"), *quick, *more;
     (void)state;
     json_array_append_new(cells, json_deep_copy(json_array_get(cells, 0)));
     CHECK_OK(fkt_summary_make(&s, cells));
     assert_int_equal(fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL)->value[lda].n, 2);
     fkt_summary_clear(&s);
+    more = json_array_get(json_object_get(json_array_get(cells, 3 + 1), "points"), 0);
+    json_object_set_new(json_object_get(more, "values"), "qda", json_real(0.9)); /* the same cell, with another head */
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_int_equal(fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL)->value[lda].n, 2);
+    CHECK_NEAR(fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL)->value[lda].mean, 0.6, 1e-15);
+    fkt_summary_clear(&s);
+    json_object_set_new(json_object_get(more, "values"), "lda", json_real(0.51));
+    CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    json_array_remove(cells, 4);
     quick = json_deep_copy(json_array_get(cells, 1));
     json_object_set_new(quick, "seed", json_integer(7));
     json_object_set_new(quick, "quick", json_true());
     json_array_append_new(cells, quick);
     CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    json_object_set_new(quick, "experiment", json_string("epsilon")); /* each table by itself */
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_true(fkt_summary_source_quick(&s, fkt_experiment_find("epsilon")));
+    assert_false(fkt_summary_source_quick(&s, e));
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
+static void sources_are_named_where_panels_differ(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    struct fkt_summary s;
+    struct fkt_text t;
+    json_t *cells = cells_of("aa"), *other;
+    (void)state;
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_text_init(&t);
+    fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
+    assert_string_equal(t.s, "fedkt 1; m; seeds 0, 1");
+    fkt_text_clear(&t);
+    fkt_summary_clear(&s);
+    other = json_deep_copy(json_array_get(cells, 0));
+    json_object_set_new(other, "panel", json_string("cifar10"));
+    json_object_set_new(other, "machine", json_string("a <card>"));
+    json_array_append(cells, other);
+    json_object_set_new(other, "arm", json_string("guide")); /* another machine for a part of a panel */
+    json_array_append_new(cells, json_deep_copy(other));
+    json_object_set_new(json_array_get(cells, 5), "machine", json_string("m"));
+    json_decref(other);
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_text_init(&t);
+    fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
+    assert_string_equal(t.s, "EuroSAT: fedkt 1; m; seeds 0, 1. CIFAR-10: fedkt 1; a &lt;card&gt; and m; seed 0");
+    fkt_text_clear(&t);
+    fkt_summary_clear(&s);
     json_decref(cells);
 }
 
@@ -198,9 +244,13 @@ static void published_figures_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mean_and_deviation_over_seeds), cmocka_unit_test(positions_are_in_order),
-        cmocka_unit_test(other_moments_are_noticed),     cmocka_unit_test(tables_have_the_numbers),
-        cmocka_unit_test(published_figures_are_whole),   cmocka_unit_test(cells_of_several_folders),
+        cmocka_unit_test(mean_and_deviation_over_seeds),
+        cmocka_unit_test(positions_are_in_order),
+        cmocka_unit_test(other_moments_are_noticed),
+        cmocka_unit_test(tables_have_the_numbers),
+        cmocka_unit_test(published_figures_are_whole),
+        cmocka_unit_test(cells_of_several_folders),
+        cmocka_unit_test(sources_are_named_where_panels_differ),
         cmocka_unit_test(words_of_cells_are_no_markup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

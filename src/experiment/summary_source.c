@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary_source.c - where the numbers of a table come from: version, machines and seeds of its cells, for each panel.
+ *
+ * Cells of several runs and machines stand in one table, and a panel may have fewer seeds than another. One sentence
+ * says it for all panels that have the same source. Names come from files and are hostile: they are cut and
+ * escaped. */
+#include "experiment/summary.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BETWEEN_MACHINES " and "
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+static fkt_status source_of(struct fkt_summary *s, const struct fkt_experiment *e, const char *panel,
+                            struct fkt_summary_source **out)
+{
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < s->n_sources; i++)
+        if (s->source[i].experiment == e && !strcmp(s->source[i].panel, panel)) return *out = &s->source[i], FKT_OK;
+    FKT_TRY(fkt_realloc(&s->source, s->n_sources + 1));
+    *out = &s->source[s->n_sources++];
+    memset(*out, 0, sizeof **out);
+    (*out)->experiment = e;
+    fkt_text_cut((*out)->panel, sizeof(*out)->panel, panel);
+out:
+    return st;
+}
+
+/* Adds a name to a list that does not have it. */
+static void note_name(char *list, size_t cap, const char *name, const char *between)
+{
+    const size_t n = strlen(name), gap = strlen(between);
+    const char *at = list;
+    size_t len = strlen(list);
+    while (n && (at = strstr(at, name))) {
+        const int begins = at == list || ((size_t)(at - list) >= gap && !strncmp(at - gap, between, gap));
+        if (begins && (!at[n] || !strncmp(at + n, between, gap))) return;
+        at++;
+    }
+    if (!n || len + gap + n + 1 > cap) return; /* a list that is full stays as it is */
+    snprintf(list + len, cap - len, "%s%s", len ? between : "", name);
+}
+
+/* In ascending order; those beyond the room are left out. */
+static void note_seed(struct fkt_summary_source *o, uint64_t seed)
+{
+    size_t to = o->n_seeds;
+    for (size_t i = 0; i < o->n_seeds; i++)
+        if (o->seed[i] == seed) return;
+    if (to == FKT_SEEDS_MAX) return;
+    for (o->n_seeds++; to && o->seed[to - 1] > seed; to--) o->seed[to] = o->seed[to - 1];
+    o->seed[to] = seed;
+}
+
+fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell)
+{
+    const int quick = json_is_true(json_object_get(cell, "quick"));
+    const long long limit = json_integer_value(json_object_get(cell, "limit"));
+    const json_t *seed = json_object_get(cell, "seed");
+    struct fkt_summary_source *o;
+    fkt_status st;
+    for (size_t i = 0; i < s->n_sources; i++)
+        if (s->source[i].experiment == e && s->source[i].quick != quick)
+            return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each",
+                                 "some cells of '%s' are quick ones, and others are not", e->name);
+    FKT_TRY(source_of(s, e, text_of(cell, "panel"), &o));
+    if (o->n_seeds && o->limit != limit)
+        return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', have different limits",
+                             e->name, o->panel);
+    o->quick = quick;
+    o->limit = limit;
+    note_name(o->machine, sizeof o->machine, text_of(cell, "machine"), BETWEEN_MACHINES);
+    note_name(o->version, sizeof o->version, text_of(cell, "version"), ", ");
+    if (json_is_integer(seed)) note_seed(o, (uint64_t)json_integer_value(seed));
+out:
+    return st;
+}
+
+int fkt_summary_source_quick(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    for (size_t i = 0; i < s->n_sources; i++)
+        if (s->source[i].experiment == e) return s->source[i].quick;
+    return 0;
+}
+
+/* ---- in words ---- */
+
+static int same(const struct fkt_summary_source *a, const struct fkt_summary_source *b)
+{
+    return a->experiment == b->experiment && !strcmp(a->version, b->version) && !strcmp(a->machine, b->machine) &&
+           a->limit == b->limit && a->n_seeds == b->n_seeds && !memcmp(a->seed, b->seed, a->n_seeds * sizeof *a->seed);
+}
+
+void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o)
+{
+    for (size_t i = 0; i < o->n_seeds; i++) fkt_text_addf(t, "%s%llu", i ? ", " : "", (unsigned long long)o->seed[i]);
+}
+
+/* No panel before it has the same source. */
+static int is_first(const struct fkt_summary *s, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (same(&s->source[k], &s->source[i])) return 0;
+    return 1;
+}
+
+/* Panels are named where not all have this source. */
+static void panels_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_summary_source *like,
+                        fkt_escape *escape)
+{
+    const struct fkt_experiment *e = like->experiment;
+    size_t all = 0, alike = 0;
+    for (size_t i = 0; i < s->n_sources; i++) {
+        all += s->source[i].experiment == e;
+        alike += same(&s->source[i], like);
+    }
+    if (alike == all) return;
+    for (size_t i = 0, n = 0; i < s->n_sources; i++)
+        if (same(&s->source[i], like)) {
+            fkt_text_add(t, n++ ? ", " : "");
+            escape(t, e->panel ? s->source[i].panel : fkt_lab_set_title(s->source[i].panel));
+        }
+    fkt_text_add(t, ": ");
+}
+
+void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
+                             fkt_escape *escape)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_sources; i++) {
+        const struct fkt_summary_source *o = &s->source[i];
+        if (o->experiment != e || !is_first(s, i)) continue;
+        if (n++) fkt_text_add(t, ". ");
+        panels_text(t, s, o, escape);
+        fkt_text_add(t, "fedkt ");
+        escape(t, o->version);
+        fkt_text_add(t, "; ");
+        escape(t, o->machine);
+        fkt_text_add(t, o->n_seeds == 1 ? "; seed " : "; seeds ");
+        fkt_summary_source_seeds(t, o);
+        if (o->limit) fkt_text_addf(t, "; %lld records", o->limit);
+        if (o->quick) fkt_text_add(t, "; quick cells, which are not results");
+    }
+}
+
+struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    struct fkt_summary_source all = {.experiment = e, .quick = fkt_summary_source_quick(s, e)};
+    for (size_t i = 0; i < s->n_sources; i++) {
+        const struct fkt_summary_source *o = &s->source[i];
+        if (o->experiment != e) continue;
+        note_name(all.version, sizeof all.version, o->version, ", ");
+        note_name(all.machine, sizeof all.machine, o->machine, BETWEEN_MACHINES);
+        for (size_t k = 0; k < o->n_seeds; k++) note_seed(&all, o->seed[k]);
+    }
+    return all;
+}
