@@ -21,14 +21,14 @@ const struct fkt_arm fkt_usual_arms[FKT_USUAL_ARMS] = {
      .noise = -1},
     {.name = "joint", .title = "joint", .codec = "fedkt-ae", .noise = -1},
     {.name = "guide", .title = "joint, with guide", .codec = "fedkt-ae", .guide = "fedkt-guide", .noise = -1},
-    {.name = "real", .title = "real images", .kind = FKT_ARM_REAL},
+    FKT_REAL_ARM,
 };
 
 const struct fkt_metric fkt_accuracy_metrics[FKT_ACCURACY_METRICS] = {
     {"best_head", "best head", 100, 1, 0}, {NULL, NULL, 100, 1, FKT_HEAD_NEAREST_MEAN},
     {NULL, NULL, 100, 1, FKT_HEAD_LDA},    {NULL, NULL, 100, 1, FKT_HEAD_QDA},
     {NULL, NULL, 100, 1, FKT_HEAD_RDA},    {"resnet18", "ResNet-18", 100, 1, 0},
-    {"resnet8", "ResNet-8", 100, 1, 0},
+    {"resnet8", "ResNet-8", 100, 1, 0},    {"real_head", FKT_REAL_HEAD_TITLE, 100, 1, 0},
 };
 
 const struct fkt_arm fkt_attack_arms[FKT_ATTACK_ARMS] = {

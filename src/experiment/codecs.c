@@ -42,6 +42,7 @@ static const struct fkt_arm arms[] = {
      .size = 64,
      .noise = -1},
     {.name = "guide", .title = "guide alone, 32 px, d=80", GUIDE, .size = 32, .noise = -1},
+    FKT_REAL_ARM,
 };
 /* Those that need a public set or fetched weights: not in quick runs. */
 static const struct fkt_arm more[] = {

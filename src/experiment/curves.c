@@ -30,7 +30,6 @@ static fkt_status run_epsilon(struct fkt_lab *lab, const struct fkt_cell *c, jso
 {
     struct fkt_lab_run r = usual(lab, c);
     double epsilon[FKT_SWEEP_EPSILONS_MAX];
-    if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     for (size_t i = 0; i < c->n_x; i++) epsilon[i] = c->x[i].x;
     r.epsilon = epsilon;
     r.n_epsilon = c->n_x;
@@ -42,7 +41,6 @@ static fkt_status run_epsilon(struct fkt_lab *lab, const struct fkt_cell *c, jso
 static fkt_status run_clients(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
     struct fkt_lab_run r = usual(lab, c);
-    if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     r.sites = (uint32_t)c->x[0].x;
     return fkt_lab_sweep(lab, &r, c->x, points);
 }
@@ -51,7 +49,6 @@ static fkt_status run_heterogeneity(struct fkt_lab *lab, const struct fkt_cell *
 {
     struct fkt_lab_run r = usual(lab, c);
     char partition[FKT_PARTITION_TEXT];
-    if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     snprintf(partition, sizeof partition, "dirichlet:%g", c->x[0].x);
     r.partition = partition;
     return fkt_lab_sweep(lab, &r, c->x, points);
@@ -60,7 +57,6 @@ static fkt_status run_heterogeneity(struct fkt_lab *lab, const struct fkt_cell *
 static fkt_status run_participation(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
     struct fkt_lab_run r = usual(lab, c);
-    if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     r.participation = c->x[0].x;
     return fkt_lab_sweep(lab, &r, c->x, points);
 }
@@ -68,9 +64,6 @@ static fkt_status run_participation(struct fkt_lab *lab, const struct fkt_cell *
 static fkt_status run_samples(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
     struct fkt_lab_run r = usual(lab, c);
-    if (!fkt_lab_options(lab)->network)
-        return fkt_fail(FKT_E_ARG, "the number of images matters for a network, and none is trained");
-    if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     r.train = 1;
     r.per_class = (size_t)c->x[0].x;
     return fkt_lab_sweep(lab, &r, c->x, points);
@@ -88,8 +81,10 @@ static const struct fkt_position epsilon_full[] = {{10, 0}, {0.1, 0}, {0.3, 0}, 
                                  share_quick[] = {{0.2, 0}, {0.5, 0}, {1, 0}},
                                  samples_full[] = {{100, 0}, {200, 0}, {500, 0}, {1000, 0}, {2000, 0}},
                                  samples_quick[] = {{10, 0}, {40, 0}};
-static const struct fkt_metric network_first[] = {
-    {"resnet18", "ResNet-18", 100, 1, 0}, {"resnet8", "ResNet-8", 100, 1, 0}, {"best_head", "best head", 100, 1, 0}};
+static const struct fkt_metric network_first[] = {{"resnet18", "ResNet-18", 100, 1, 0},
+                                                  {"resnet8", "ResNet-8", 100, 1, 0},
+                                                  {"best_head", "best head", 100, 1, 0},
+                                                  {"real_head", FKT_REAL_HEAD_TITLE, 100, 1, 0}};
 
 #define CURVE                                                                                                          \
     .y_title = "accuracy, %", .plotted = 1, .arm = fkt_usual_arms, .n_arms = FKT_USUAL_ARMS, .sets = sets,             \
@@ -166,4 +161,5 @@ const struct fkt_experiment fkt_experiment_samples = {
     .apart = 1,
     .invariant = 1,
     .trains_quick = 1,
+    .needs_network = 1, /* the number of images matters for a network alone */
     .run = run_samples};

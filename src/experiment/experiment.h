@@ -35,10 +35,12 @@ struct fkt_arm {
     enum fkt_mechanism mechanism;
     enum fkt_adjacency adjacency;
     int noise;   /* enum fkt_noise_place; -1: as a federation has it */
-    int kind;    /* of the experiment's own */
+    int kind;    /* of the experiment's own, or FKT_ARM_REAL */
     int trains;  /* 1: it has no cell where the options have no network */
     double more; /* the same */
 };
+
+enum { FKT_ARM_REAL = 100 }; /* what can be had from the real records: run.c has its cell, whatever the experiment */
 
 /* A number of a point that tables and plots show. The first one of an experiment is plotted. */
 struct fkt_metric {
@@ -75,7 +77,7 @@ struct fkt_experiment {
     const struct fkt_metric *metric; /* (n_metrics) */
     size_t n_metrics;
     uint32_t rounds, rounds_quick; /* of federated methods; 0: it has none */
-    int trains_quick;              /* 1: quick runs train networks too; else they have no bound by real images */
+    int trains_quick;              /* 1: quick runs train networks too */
     int needs_network;             /* 1: there is nothing without one: no cells where none is trained */
     int invariant;     /* 1: the exact moments of an arm must be the same in all cells of a panel; the report says so */
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
@@ -151,8 +153,11 @@ struct fkt_lab_run {
 /* Adds a point for each epsilon, at x[i] (n_epsilon), and one without noise where it is asked for. */
 FKT_MUST_USE fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
                                       json_t *points);
-/* A network trained on the real records of a set: the bound; adds one point without a position. */
-FKT_MUST_USE fkt_status fkt_lab_real(struct fkt_lab *lab, const char *set, uint64_t seed, json_t *points);
+/* The bounds of a set: a softmax head on the guide's features of the real records and, where the cell's experiment
+ * trains networks, a network on the images. Adds one point without a position. */
+FKT_MUST_USE fkt_status fkt_lab_real(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points);
+/* Are networks trained in the cells of an experiment? */
+int fkt_experiment_trains(const struct fkt_experiment *e, const struct fkt_experiment_options *o);
 
 /* Images of a set; both are the lab's. test NULL: a hold-out of *holdout. */
 struct fkt_lab_set {

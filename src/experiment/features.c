@@ -82,18 +82,11 @@ out:
 static fkt_status open_features(struct fkt_lab *lab, const struct fkt_cell *c, const struct fkt_lab_run *r,
                                 struct fkt_features *train, struct fkt_features *test)
 {
-    const struct fkt_pipeline_options options = {
-        .threads = lab->options.threads, .progress = lab->options.progress, .encodings = lab->encodings};
     struct fkt_sweep *sweep = NULL;
-    const size_t *idx;
-    size_t n;
     fkt_status st;
     FKT_TRY(fkt_lab_sweep_new(lab, r, &sweep));
-    idx = fkt_sweep_train_records(sweep, &n);
-    FKT_TRY(fkt_features_encode(train, fkt_sweep_pipeline(sweep), fkt_sweep_data(sweep), idx, n, &options));
+    FKT_TRY(fkt_lab_features(lab, sweep, train, test));
     FKT_TRY(partition(sweep, lab, c->seed, train));
-    idx = fkt_sweep_test_records(sweep, &n);
-    FKT_TRY(fkt_features_encode(test, fkt_sweep_pipeline(sweep), fkt_sweep_test_data(sweep), idx, n, &options));
 out:
     fkt_sweep_free(sweep);
     return st;
@@ -129,25 +122,19 @@ static fkt_status measure(const struct fkt_lab *lab, const struct fkt_cell *c, c
     const double mu = x ? fkt_privacy_mu(x->x, FKT_EXPERIMENT_DELTA) : INFINITY;
     const int real = c->arm->kind == REAL_FEATURES;
     const json_int_t records = (json_int_t)train->n;
-    struct fkt_softmax_settings settings;
     struct fkt_features drawn = {0};
-    struct fkt_softmax head = {0};
     double accuracy = NAN;
     uint64_t bytes = 0;
     json_t *values;
     fkt_status st;
-    fkt_softmax_default(&settings);
-    settings.seed = seed;
     if (!real) FKT_TRY(draw(lab, c->arm, train, mu, seed, &drawn, &bytes));
-    FKT_TRY(fkt_softmax_fit(&head, real ? train : &drawn, &settings));
-    FKT_TRY(fkt_softmax_accuracy(&head, test, &accuracy));
+    FKT_TRY(fkt_lab_softmax(real ? train : &drawn, test, seed, &accuracy));
     values = json_pack("{s:f}", "accuracy", accuracy);
     if (!real) json_object_set_new(values, "bytes_per_site", json_integer((json_int_t)bytes));
     FKT_TRY(fkt_point_add(points, x, x ? NULL : REFERENCE, values,
                           json_pack("{s:I s:I}", "records", records, "bytes_per_site", (json_int_t)bytes)));
 out:
     fkt_features_clear(&drawn);
-    fkt_softmax_clear(&head);
     return st;
 }
 
@@ -162,9 +149,9 @@ static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *poi
     if (c->arm->kind == OURS) return run_ours(lab, c, &r, points);
     FKT_TRY(open_features(lab, c, &r, &train, &test));
     for (size_t i = 0; i < c->n_x && private_; i++)
-        FKT_TRY(measure(lab, c, &train, &test, &c->x[i], c->seed * 64 + 1 + i, points));
+        FKT_TRY(measure(lab, c, &train, &test, &c->x[i], FKT_REFERENCE_SEED(c->seed) + 1 + i, points));
     if (c->arm->kind != MERF_FEDERATED) /* without noise, sums of sites are those of all records */
-        FKT_TRY(measure(lab, c, &train, &test, NULL, c->seed * 64, points));
+        FKT_TRY(measure(lab, c, &train, &test, NULL, FKT_REFERENCE_SEED(c->seed), points));
 out:
     fkt_features_clear(&train);
     fkt_features_clear(&test);
@@ -189,7 +176,7 @@ static const struct fkt_arm arms[] = {
      .codec = "fedkt-ae",
      .noise = -1,
      .kind = MERF_CENTRAL},
-    {.name = "real-features", .title = "softmax head on real features", GUIDE, .kind = REAL_FEATURES},
+    {.name = "real-features", .title = FKT_REAL_HEAD_TITLE, GUIDE, .kind = REAL_FEATURES},
 };
 static const char *const sets[] = {"eurosat", "cifar10", "cifar100", "imagenette64", "bloodmnist"};
 static const struct fkt_position epsilons[] = {{10, 0}, {1, 0}};

@@ -63,6 +63,17 @@ FKT_MUST_USE fkt_status fkt_lab_sweep_partition(struct fkt_lab *lab, const struc
 /* lab.c: the sweep of a run, run to its end, its partition noted; gives *out. */
 FKT_MUST_USE fkt_status fkt_lab_federation(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
 
+/* lab_head.c: features of the records of a sweep, which need not have run; owners are not filled in. */
+struct fkt_features;
+FKT_MUST_USE fkt_status fkt_lab_features(struct fkt_lab *lab, const struct fkt_sweep *sweep, struct fkt_features *train,
+                                         struct fkt_features *test);
+/* Trains a softmax head on features and evaluates it on others. */
+FKT_MUST_USE fkt_status fkt_lab_softmax(const struct fkt_features *train, const struct fkt_features *test,
+                                        uint64_t seed, double *accuracy);
+#define FKT_REFERENCE_SEED(seed) (64 * (seed)) /* of a head without noise; those of epsilons follow */
+/* The bound for heads: such a head on the guide's features of the real records. */
+FKT_MUST_USE fkt_status fkt_lab_real_head(struct fkt_lab *lab, const char *set, uint64_t seed, double *accuracy);
+
 /* lab_networks.c: records of a set at its usual side, those that a sweep under add-remove trains and tests on. */
 struct fkt_lab_images {
     struct fkt_training_set train, test;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lab_networks.c - what networks of cells have in common: the records of a set as images, the training, the accuracy;
- * and the bound, a network on the real records.
+ * and the bounds, a network and a head on the real records.
  *
  * A network is evaluated once, after the last epoch. The accuracies of the last ones are remembered, since several
  * cells ask for the same one. */
@@ -172,20 +172,34 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_real(struct fkt_lab *lab, const char *name, uint64_t seed, json_t *points)
+static fkt_status real_network(struct fkt_lab *lab, const struct fkt_cell *c, json_t *values)
 {
     const char *network = fkt_architecture_name((enum fkt_architecture)(lab->options.network - 1));
-    struct fkt_lab_student known = {.seed = seed};
+    struct fkt_lab_student known = {.seed = c->seed};
     struct fkt_recipe recipe;
     fkt_status st = FKT_OK;
-    fkt_lab_recipe(lab, seed, &recipe);
+    fkt_lab_recipe(lab, c->seed, &recipe);
     known.epochs = recipe.epochs;
-    snprintf(known.from, sizeof known.from, "%s", name);
+    snprintf(known.from, sizeof known.from, "%s", c->panel);
     if (!fkt_lab_recall(lab, &known)) {
-        FKT_TRY(learn_real(lab, name, &recipe, &known.accuracy));
+        FKT_TRY(learn_real(lab, c->panel, &recipe, &known.accuracy));
         fkt_lab_remember(lab, &known);
     }
-    FKT_TRY(fkt_point_add(points, NULL, "real images", json_pack("{s:f}", network, known.accuracy), NULL));
+    json_object_set_new(values, network, json_real(known.accuracy));
 out:
+    return st;
+}
+
+fkt_status fkt_lab_real(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
+{
+    json_t *values = json_object();
+    double head;
+    fkt_status st;
+    FKT_TRY(fkt_lab_real_head(lab, c->panel, c->seed, &head));
+    json_object_set_new(values, "real_head", json_real(head));
+    if (fkt_experiment_trains(c->experiment, &lab->options)) FKT_TRY(real_network(lab, c, values));
+    st = fkt_point_add(points, NULL, "real images", json_incref(values), NULL);
+out:
+    json_decref(values);
     return st;
 }

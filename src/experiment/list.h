@@ -25,10 +25,15 @@ FKT_EXPERIMENTS(FKT_EXPERIMENT_DECLARE)
 
 /* arms.c: the three that curves and tables compare, and the bound. */
 extern const struct fkt_arm fkt_usual_arms[];
-enum { FKT_USUAL_ARMS = 4, FKT_ARM_REAL = 100 }; /* kind of the last: a network on real images */
-/* metrics of accuracy: best head, the three heads, the networks. */
+enum { FKT_USUAL_ARMS = 4 };
+#define FKT_REAL_ARM                                                                                                   \
+    {                                                                                                                  \
+        .name = "real", .title = "real images", .kind = FKT_ARM_REAL                                                   \
+    }
+/* metrics of accuracy: best head, each head, the networks, and the head that saw real features. */
 extern const struct fkt_metric fkt_accuracy_metrics[];
-enum { FKT_ACCURACY_METRICS = 7 };
+enum { FKT_ACCURACY_METRICS = 8 };
+#define FKT_REAL_HEAD_TITLE "softmax head on real features"
 
 /* osfl.c: a partition of a table's column as fkt_partition_parse takes it; "pathological" is the paper's split, 10
  * classes a site where there are 100, else 2. */

@@ -32,7 +32,6 @@ static fkt_status table(struct fkt_lab *lab, const struct fkt_cell *c, uint32_t 
                                   .seed = c->seed,
                                   .reference = c->x[0].x > 2 ? fkt_cell_is_last(c) : fkt_cell_is_first(c),
                                   .train = train};
-    if (c->arm->kind == FKT_ARM_REAL) return fkt_lab_real(lab, c->panel, c->seed, points);
     return fkt_lab_sweep(lab, &r, c->x, points);
 }
 

@@ -69,8 +69,12 @@ out:
     return st;
 }
 
-/* The bound by a network on real images does not depend on the position: one cell, and none where no network is
- * trained beside it. */
+int fkt_experiment_trains(const struct fkt_experiment *e, const struct fkt_experiment_options *o)
+{
+    return o->network && (!o->quick || e->trains_quick);
+}
+
+/* The bounds by real records do not depend on the position: one cell. */
 static fkt_status add_arm(struct cells *c, struct fkt_cell *cell, const struct fkt_experiment_options *o)
 {
     const struct fkt_experiment *e = cell->experiment;
@@ -78,7 +82,6 @@ static fkt_status add_arm(struct cells *c, struct fkt_cell *cell, const struct f
     const size_t n = o->quick ? e->n_quick : e->n_x;
     const int real = cell->arm->kind == FKT_ARM_REAL;
     fkt_status st = FKT_OK;
-    if (real && (!o->network || (o->quick && !e->trains_quick))) return FKT_OK;
     if (cell->arm->trains && !o->network) return FKT_OK;
     for (size_t s = 0; s < o->n_seeds; s++) {
         cell->seed = o->seed[s];

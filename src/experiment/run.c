@@ -19,7 +19,8 @@ static fkt_status compute(struct fkt_lab *lab, const struct fkt_cell *c, const c
     json_t *points = json_array();
     fkt_status st;
     if (!points) return fkt_fail(FKT_E_NOMEM, "out of memory for the points of a cell");
-    FKT_TRY(c->experiment->run(lab, c, points));
+    if (c->arm->kind == FKT_ARM_REAL) FKT_TRY(fkt_lab_real(lab, c, points));
+    else FKT_TRY(c->experiment->run(lab, c, points));
     FKT_TRY(fkt_store_put(folder, c, json_incref(points), fkt_lab_options(lab)));
 out:
     json_decref(points);

@@ -25,10 +25,10 @@ static void cells_are_every_panel_arm_position_and_seed(void **state)
     size_t n = 0;
     (void)state;
     CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
-    /* No network: no bound by real images. clients: 3 arms, 3 positions apart, 2 seeds; epsilon: 3 arms, 2 seeds. */
-    assert_int_equal(n, 3 * 3 * 2 + 3 * 2);
+    /* clients: 3 arms, 3 positions apart, 2 seeds; epsilon: 3 arms, 2 seeds. Bounds by real records: one for a seed. */
+    assert_int_equal(n, (3 * 3 + 1) * 2 + (3 + 1) * 2);
     assert_string_equal(cells[0].key, "clients.demo.paper.5.3");
-    assert_string_equal(cells[n - 1].key, "epsilon.demo.guide.8");
+    assert_string_equal(cells[n - 1].key, "epsilon.demo.real.8");
     assert_true(fkt_cell_is_first(&cells[0]) && !fkt_cell_is_last(&cells[0])); /* 5, 20 and 50 sites, seed after seed */
     assert_true(!fkt_cell_is_first(&cells[1]) && !fkt_cell_is_last(&cells[1]));
     assert_true(!fkt_cell_is_first(&cells[2]) && fkt_cell_is_last(&cells[2]));
@@ -36,9 +36,17 @@ static void cells_are_every_panel_arm_position_and_seed(void **state)
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++) assert_string_not_equal(cells[i].key, cells[k].key);
     fkt_free(cells);
+    assert_false(fkt_experiment_trains(list[1], &o));
     o.network = 2;
+    assert_true(fkt_experiment_trains(list[1], &o));
+    assert_false(fkt_experiment_trains(list[0], &o)); /* of the two, epsilon alone trains in quick runs */
+    list[0] = fkt_experiment_find("samples");
     CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
-    assert_int_equal(n, 3 * 3 * 2 + 4 * 2); /* of the two, epsilon alone trains in quick runs */
+    assert_int_equal(n, (3 * 2 + 1) * 2 + (3 + 1) * 2);
+    fkt_free(cells);
+    o.network = 0; /* then samples has nothing to show */
+    CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
+    assert_int_equal(n, (3 + 1) * 2);
     fkt_free(cells);
 }
 
