@@ -97,9 +97,11 @@ struct fkt_experiment_options {
     const char *data;        /* folder with image sets; NULL: the embedded one */
     const char *const *sets; /* (n_sets) NULL: those of each experiment, or the embedded one without `data` */
     size_t n_sets;
+    const char *const *arms; /* (n_arms) NULL: all */
+    size_t n_arms;
     int quick;
-    size_t
-        limit; /* records of a set that sites share, spread evenly over the classes; 0: all, or those of a quick run */
+    size_t per_class; /* images of a class that a network learns from, drawn once; 0: as the recipe has it */
+    size_t limit;     /* records of a set that sites share, evenly over the classes; 0: all, or those of a quick run */
     uint64_t seed[FKT_SEEDS_MAX];
     size_t n_seeds;
     int network;              /* 1 + enum fkt_architecture; 0: none is trained */

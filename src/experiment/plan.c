@@ -74,6 +74,13 @@ int fkt_experiment_trains(const struct fkt_experiment *e, const struct fkt_exper
     return o->network && (!o->quick || e->trains_quick);
 }
 
+static int is_asked(const struct fkt_arm *arm, const struct fkt_experiment_options *o)
+{
+    for (size_t i = 0; i < o->n_arms; i++)
+        if (!strcmp(o->arms[i], arm->name)) return 1;
+    return !o->n_arms;
+}
+
 /* The bounds by real records do not depend on the position: one cell. */
 static fkt_status add_arm(struct cells *c, struct fkt_cell *cell, const struct fkt_experiment_options *o)
 {
@@ -83,6 +90,7 @@ static fkt_status add_arm(struct cells *c, struct fkt_cell *cell, const struct f
     const int real = cell->arm->kind == FKT_ARM_REAL;
     fkt_status st = FKT_OK;
     if (cell->arm->trains && !o->network) return FKT_OK;
+    if (!is_asked(cell->arm, o)) return FKT_OK;
     for (size_t s = 0; s < o->n_seeds; s++) {
         cell->seed = o->seed[s];
         for (size_t i = 0; i < n; i += e->apart && !real ? 1 : n) {

@@ -33,14 +33,18 @@ fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags
 
 static json_t *plan_json(const struct fkt_experiment_options *o)
 {
-    json_t *names = json_array(), *seeds = json_array(), *sets = json_array(), *plan;
+    json_t *names = json_array(), *seeds = json_array(), *sets = json_array(), *arms = json_array(), *plan;
     for (size_t i = 0; i < o->n_experiments; i++) json_array_append_new(names, json_string(o->experiments[i]->name));
     for (size_t i = 0; i < o->n_seeds; i++) json_array_append_new(seeds, json_integer((json_int_t)o->seed[i]));
     for (size_t i = 0; i < o->n_sets; i++) json_array_append_new(sets, json_string(o->sets[i]));
+    for (size_t i = 0; i < o->n_arms; i++) json_array_append_new(arms, json_string(o->arms[i]));
     plan = json_pack("{s:s s:s s:o s:b s:b s:o s:o s:s}", "schema", "fedkt.experiment/1", "version", fkt_version(),
                      "experiments", names, "quick", o->quick, "embedded", !o->data, "seeds", seeds, "sets", sets,
                      "network", o->network ? fkt_architecture_name((enum fkt_architecture)(o->network - 1)) : "none");
     if (plan && o->rounds) json_object_set_new(plan, "rounds", json_integer(o->rounds));
+    if (plan && o->per_class) json_object_set_new(plan, "per_class", json_integer((json_int_t)o->per_class));
+    if (plan && o->n_arms) json_object_set(plan, "arms", arms);
+    json_decref(arms);
     if (plan && o->limit) json_object_set_new(plan, "limit", json_integer((json_int_t)o->limit));
     return plan;
 }
@@ -138,6 +142,9 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
+    if (j && o->rounds && c->experiment->rounds) json_object_set_new(j, "rounds", json_integer(o->rounds));
+    if (j && o->per_class && fkt_experiment_trains(c->experiment, o))
+        json_object_set_new(j, "per_class", json_integer((json_int_t)o->per_class));
     if (j && o->limit) json_object_set_new(j, "limit", json_integer((json_int_t)o->limit));
     FKT_TRY(fkt_store_write(path, j, JSON_INDENT(1), FKT_FILE_REPLACE));
 out:

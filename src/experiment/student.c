@@ -4,8 +4,8 @@
  * A full run has the recipe of docs/results.md ("The guide"): other images in each epoch, 10,000 in all classes
  * together. An arm with a guide has its own head as the teacher, half of its images decoded without the guide, half of
  * them blends of two, and unlabelled images of the set `public`, where the folder of sets has one. Where the number of
- * images is the question (`per_class`), they are drawn once, there are no public ones and no blends, and epochs are as
- * many as make the usual number of steps. A quick run draws some images once.
+ * images is the question (`per_class`), or the options say it, which takes minutes in place of hours without a card,
+ * they are drawn once, there are no public ones and no blends, and epochs are as many as make the usual number of steps. A quick run draws some images once.
  *
  * The same release gives the same network, so its accuracy is remembered: releases of one seed and as many sites do not
  * depend on the partition. The reference is a release of exact moments, which never leaves this file. */
@@ -53,7 +53,13 @@ struct student {
 
 static int is_taught(const struct student *s) { return s->run->arm->guide != NULL && s->run->arm->codec != NULL; }
 
-static int is_fresh(const struct student *s) { return !s->lab->options.quick && !s->run->per_class; }
+/* Images of a class that are drawn once; 0: others in each epoch. */
+static size_t drawn_once(const struct student *s)
+{
+    return s->run->per_class ? s->run->per_class : s->lab->options.per_class;
+}
+
+static int is_fresh(const struct student *s) { return !s->lab->options.quick && !drawn_once(s); }
 
 static void plan(struct student *s)
 {
@@ -64,7 +70,7 @@ static void plan(struct student *s)
         s->recipe.temperature = TEMPERATURE;
         s->recipe.share = 1;
     }
-    s->per_class = s->run->per_class ? s->run->per_class : s->lab->options.quick ? QUICK_PER_CLASS : usual;
+    s->per_class = drawn_once(s) ? drawn_once(s) : s->lab->options.quick ? QUICK_PER_CLASS : usual;
     if (s->lab->options.quick) return;
     s->recipe.epochs = is_taught(s) && is_fresh(s) ? EPOCHS_TAUGHT : EPOCHS;
     if (!is_fresh(s)) {

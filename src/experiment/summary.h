@@ -21,13 +21,14 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
     struct fkt_summary_value *value; /* (n_metrics) */
     char moments[65];                /* hash of the exact moments: "" none, "differ" where cells disagree */
 };
+enum { FKT_SETTINGS = 3 };
 struct fkt_summary_source { /* of the cells of one panel of an experiment, or of all its panels */
     const struct fkt_experiment *experiment;
     char panel[64], version[64], machine[320]; /* lists of names */
     uint64_t seed[FKT_SEEDS_MAX];              /* (n_seeds) ascending */
     size_t n_seeds;
     int quick;
-    long long limit; /* records of a set; 0: all */
+    long long setting[FKT_SETTINGS]; /* limit, rounds, images of a class; 0: the usual ones */
 };
 struct fkt_summary {
     struct fkt_summary_row *row; /* by experiment, panel, arm, x; references last */
@@ -37,7 +38,7 @@ struct fkt_summary {
 };
 /* Each cell once: one that stands in several folders, or the parts of one that was computed twice with the same values,
  * counts once. FKT_E_MISMATCH when two cells of one seed have different values, when an experiment has quick cells and
- * others, and when a set has cells with different limits. */
+ * others, and when a set has cells of other limits, rounds or images of a class. */
 FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
 void fkt_summary_clear(struct fkt_summary *s);
 /* The columns of an experiment's table: labels of its positions in order, at most cap; then there may be references. */

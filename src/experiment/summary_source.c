@@ -14,6 +14,11 @@
 
 #define BETWEEN_MACHINES " and "
 
+/* What a run may have asked for in place of the usual, and a reader of its table must know. */
+static const struct setting {
+    const char *key, *title;
+} settings[FKT_SETTINGS] = {{"limit", "records"}, {"rounds", "rounds"}, {"per_class", "images of a class, drawn once"}};
+
 static const char *text_of(const json_t *j, const char *key)
 {
     const char *s = json_string_value(json_object_get(j, key));
@@ -64,7 +69,6 @@ static void note_seed(struct fkt_summary_source *o, uint64_t seed)
 fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell)
 {
     const int quick = json_is_true(json_object_get(cell, "quick"));
-    const long long limit = json_integer_value(json_object_get(cell, "limit"));
     const json_t *seed = json_object_get(cell, "seed");
     struct fkt_summary_source *o;
     fkt_status st;
@@ -73,11 +77,14 @@ fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_exper
             return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each",
                                  "some cells of '%s' are quick ones, and others are not", e->name);
     FKT_TRY(source_of(s, e, text_of(cell, "panel"), &o));
-    if (o->n_seeds && o->limit != limit)
-        return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', have different limits",
-                             e->name, o->panel);
+    for (size_t i = 0; i < FKT_SETTINGS; i++) {
+        const long long value = json_integer_value(json_object_get(cell, settings[i].key));
+        if (o->n_seeds && o->setting[i] != value)
+            return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', differ in their %s",
+                                 e->name, o->panel, settings[i].key);
+        o->setting[i] = value;
+    }
     o->quick = quick;
-    o->limit = limit;
     note_name(o->machine, sizeof o->machine, text_of(cell, "machine"), BETWEEN_MACHINES);
     note_name(o->version, sizeof o->version, text_of(cell, "version"), ", ");
     if (json_is_integer(seed)) note_seed(o, (uint64_t)json_integer_value(seed));
@@ -97,7 +104,8 @@ int fkt_summary_source_quick(const struct fkt_summary *s, const struct fkt_exper
 static int same(const struct fkt_summary_source *a, const struct fkt_summary_source *b)
 {
     return a->experiment == b->experiment && !strcmp(a->version, b->version) && !strcmp(a->machine, b->machine) &&
-           a->limit == b->limit && a->n_seeds == b->n_seeds && !memcmp(a->seed, b->seed, a->n_seeds * sizeof *a->seed);
+           !memcmp(a->setting, b->setting, sizeof a->setting) && a->n_seeds == b->n_seeds &&
+           !memcmp(a->seed, b->seed, a->n_seeds * sizeof *a->seed);
 }
 
 void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o)
@@ -147,7 +155,8 @@ void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, co
         escape(t, o->machine);
         fkt_text_add(t, o->n_seeds == 1 ? "; seed " : "; seeds ");
         fkt_summary_source_seeds(t, o);
-        if (o->limit) fkt_text_addf(t, "; %lld records", o->limit);
+        for (size_t k = 0; k < FKT_SETTINGS; k++)
+            if (o->setting[k]) fkt_text_addf(t, "; %lld %s", o->setting[k], settings[k].title);
         if (o->quick) fkt_text_add(t, "; quick cells, which are not results");
     }
 }

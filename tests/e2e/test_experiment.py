@@ -314,6 +314,17 @@ class Experiment(binary.Case):
         self.fedkt("experiment report empty --out bad", code=1)
         self.fedkt("experiment mechanism --quick --out other --keep kept", code=2)
 
+    def test_some_arms_and_few_images(self):
+        self.fedkt("experiment epsilon --quick --arms joint --per-class 5 --out run")
+        cell, = [json.loads(p.read_text()) for p in (self.folder / "run/cells").iterdir()]
+        self.fits("cell", cell)
+        self.assertEqual((cell["arm"], cell["per_class"]), ("joint", 5))
+        self.assertIn("resnet8", cell["points"][0]["values"])
+        self.assertIn("; 5 images of a class, drawn once;", (self.folder / "run/report.html").read_text())
+        self.fedkt("experiment epsilon --quick --arms joint --per-class 6 --out run --resume", code=1)
+        self.fedkt("experiment epsilon --quick --arms paper --per-class 5 --out run --resume", code=1)
+        self.fedkt("experiment epsilon --quick --arms fedavg --out other", code=2)
+
     def test_the_tables_of_the_documentation_are_those_of_the_kept_cells(self):
         docs = binary.ROOT / "docs"
         shutil.copy(docs / "results.md", self.folder / "results.md")

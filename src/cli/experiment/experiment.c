@@ -18,9 +18,9 @@ enum { CLI_INCOMPLETE = 3, NAMES = 64, ROUNDS_MAX = 100000 };
 
 struct asked {
     struct cli_words words;
-    const char *data, *out, *seeds, *sets, *encodings, *weights, *fill, *keep;
+    const char *data, *out, *seeds, *sets, *encodings, *weights, *fill, *keep, *arms;
     int list, quick, resume, device, network, network_given, rounds_given;
-    uint64_t rounds, limit;
+    uint64_t rounds, limit, per_class;
     struct cli_run run;
 };
 
@@ -30,6 +30,8 @@ struct job {
     const struct fkt_experiment *experiments[NAMES];
     char *names_text;
     const char **names; /* of --sets */
+    char *arms_text;
+    const char **arms;
     struct cli_progress work, cells;
     size_t skipped; /* cells */
     char *encodings;
@@ -96,18 +98,53 @@ static fkt_status read_seeds(struct job *j)
     return st;
 }
 
+/* The names of --sets or --arms, each once; text and list are freed by the caller. */
+static fkt_status read_names(const char *option, const char *given, char **text, const char ***names, size_t *n)
+{
+    fkt_status st;
+    FKT_TRY(cli_split(given, text, names, n));
+    for (size_t i = 0; i < *n; i++) {
+        if (!fkt_experiment_plain((*names)[i], NULL))
+            return fkt_fail(FKT_E_ARG, "--%s: '%s' is not a name: letters, digits, '-', '_' and '.'", option,
+                            (*names)[i]);
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp((*names)[i], (*names)[k]))
+                return fkt_fail(FKT_E_ARG, "--%s: '%s' is given twice", option, (*names)[i]);
+    }
+out:
+    return st;
+}
+
 static fkt_status read_sets(struct job *j)
 {
     fkt_status st;
     if (!j->asked->sets) return FKT_OK;
-    FKT_TRY(cli_split(j->asked->sets, &j->names_text, &j->names, &j->options.n_sets));
+    FKT_TRY(read_names("sets", j->asked->sets, &j->names_text, &j->names, &j->options.n_sets));
     j->options.sets = j->names;
-    for (size_t i = 0; i < j->options.n_sets; i++) {
-        if (!fkt_experiment_plain(j->names[i], NULL))
-            return fkt_fail(FKT_E_ARG, "--sets: '%s' is not a name: letters, digits, '-', '_' and '.'", j->names[i]);
-        for (size_t k = 0; k < i; k++)
-            if (!strcmp(j->names[i], j->names[k]))
-                return fkt_fail(FKT_E_ARG, "--sets: '%s' is given twice", j->names[i]);
+out:
+    return st;
+}
+
+static int has_arm(const struct fkt_experiment *e, const char *name)
+{
+    for (size_t i = 0; i < e->n_arms + e->n_more; i++)
+        if (!strcmp((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name, name)) return 1;
+    return 0;
+}
+
+/* Each must be an arm of an experiment of the run. */
+static fkt_status read_arms(struct job *j)
+{
+    fkt_status st;
+    if (!j->asked->arms) return FKT_OK;
+    FKT_TRY(read_names("arms", j->asked->arms, &j->arms_text, &j->arms, &j->options.n_arms));
+    j->options.arms = j->arms;
+    for (size_t i = 0; i < j->options.n_arms; i++) {
+        int found = 0;
+        for (size_t k = 0; k < j->options.n_experiments; k++) found |= has_arm(j->experiments[k], j->arms[i]);
+        if (!found)
+            return fkt_fail_hint(FKT_E_ARG, "a cell's file is EXPERIMENT.SET.ARM...", "--arms: there is no arm '%s'",
+                                 j->arms[i]);
     }
 out:
     return st;
@@ -142,10 +179,12 @@ static fkt_status settle(struct job *j)
     if (!a->out) return fkt_fail(FKT_E_ARG, "give a folder for the results: --out FOLDER");
     FKT_TRY(read_seeds(j));
     FKT_TRY(read_sets(j));
+    FKT_TRY(read_arms(j));
     FKT_TRY(read_rounds(j));
     o->data = a->data;
     o->quick = a->quick;
     o->limit = a->limit;
+    o->per_class = a->per_class;
     o->weights = a->weights;
     if (!a->data && !a->quick && !a->sets && needs_sets(j))
         return fkt_fail_hint(FKT_E_ARG,
@@ -324,6 +363,7 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE(
             "limit", &a.limit, "N", 0,
             "use N records of each set in place of all, spread evenly over the classes; test splits stay whole"),
+        CLI_OPT_TEXT("arms", &a.arms, "NAME,NAME", 0, "these arms alone: paper, joint, guide, ... (default: all)"),
         CLI_OPT_FLAG("quick", &a.quick, "some hundred records, a small network, few positions: minutes on two cores"),
         CLI_OPT_TEXT("seeds", &a.seeds, "S,S", 0, "seeds of all randomness, noise included (default: 0)"),
         CLI_OPT_CHOICE_GIVEN("network", &a.network, parse_network, "auto, none, resnet18 or resnet8",
@@ -331,6 +371,9 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
                              &a.network_given),
         {CLI_POSITIVE, "rounds", &a.rounds, "N", "rounds of federated methods (default: 50 as in the paper, --quick 2)",
          0, NULL, NULL, &a.rounds_given},
+        CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0,
+                      "draw N images of a class once for each network, in place of new ones in each epoch: minutes in "
+                      "place of hours without a card"),
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_OPT_TEXT("weights", &a.weights, "PATH", 0,
                      "published weights of codecs that do not come with the program (default: the cache)"),
@@ -353,6 +396,8 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
     code = cli_on_ranks(self, run, &j);
     fkt_free(j.names_text);
     fkt_free(j.names);
+    fkt_free(j.arms_text);
+    fkt_free(j.arms);
     fkt_free(j.encodings);
     return code ? code : j.skipped ? CLI_INCOMPLETE : 0;
 }
