@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #define FKT_EXPERIMENT_DELTA 1e-5
+#define FKT_PUBLIC_SET "public" /* unlabelled images that networks of arms with a guide learn from; no panel */
 enum { FKT_CELL_KEY = 160, FKT_SEEDS_MAX = 32 };
 
 /* A place on the axis; label NULL: x itself. */

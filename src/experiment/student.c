@@ -32,7 +32,6 @@ enum {
 #define SHARE_PLAIN 0.5
 #define SHARE_BLEND 0.5
 #define TEMPERATURE 4
-#define PUBLIC_SET "public"
 
 struct student {
     struct fkt_lab *lab;
@@ -94,16 +93,12 @@ out:
 /* Public images beside those of the release; neither test images nor private records may be among them. */
 static fkt_status add_public(struct student *s, const struct fkt_lab_set *set)
 {
-    const struct fkt_dataset_options o = {.unlabelled = 1};
-    char *path = NULL;
-    fkt_status st;
-    if (!is_taught(s) || !is_fresh(s) || fkt_lab_find(s->lab, PUBLIC_SET, &path) != FKT_OK) return FKT_OK;
-    FKT_TRY(fkt_dataset_open(&s->shared, path, &o));
-    FKT_TRY(fkt_training_source_public(s->source, s->shared, PUBLIC_SET, 0, NULL));
+    fkt_status st = FKT_OK;
+    if (!s->shared) return FKT_OK;
+    FKT_TRY(fkt_training_source_public(s->source, s->shared, FKT_PUBLIC_SET, 0, NULL));
     FKT_TRY(fkt_training_source_check_test(s->source, set->data));
     if (set->test) FKT_TRY(fkt_training_source_check_test(s->source, set->test));
 out:
-    fkt_free(path);
     return st;
 }
 
@@ -122,6 +117,7 @@ static fkt_status open_source(struct student *s, const struct fkt_lab_set *set)
         .blend = is_taught(s) && is_fresh(s) ? SHARE_BLEND : 0,
         .options = {.threads = s->lab->options.threads, .progress = s->lab->options.progress}};
     fkt_status st;
+    if (is_taught(s) && is_fresh(s)) FKT_TRY(fkt_lab_public(s->lab, &s->shared)); /* before images are drawn */
     FKT_TRY(fkt_release_pipeline(s->release, &settings, &s->pipeline));
     if (is_taught(s))
         FKT_TRY(fkt_teacher_of_release(&s->teacher, s->release, s->pipeline,

@@ -231,6 +231,39 @@ class Experiment(binary.Case):
         self.fedkt(f"{line} elsewhere --resume")
         self.assertTrue((self.folder / "run/cells/epsilon.toy.joint.0.json").exists())
 
+    def test_another_public_set_is_refused(self):
+        """A full run whose first network asks for public images is stopped before it learns."""
+        chance = numpy.random.default_rng(7)
+        self.write_set("sets", chance.integers(0, 256, (60, 8, 8, 3), numpy.uint8))
+        shared = chance.integers(0, 256, (30, 8, 8, 3), numpy.uint8)
+
+        def write(images):
+            labels = numpy.zeros((len(images), 1), numpy.uint8)
+            numpy.savez(self.folder / "sets/public.npz", train_images=images, train_labels=labels)
+
+        line = "experiment personalised --network resnet8 --data sets --sets toy --out run"
+        write(shared)
+        process, noted = self.start(line), self.folder / "run/sets/public.json"
+        for _ in range(600):
+            if noted.exists() or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        process.kill()
+        process.communicate()
+        self.fits("experiment-set", json.loads(noted.read_bytes()))
+        before = tree(self.folder / "run")
+        write(shared[:-1])
+        process = self.start(f"{line} --resume")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(
+            stderr,
+            "fedkt: set 'public' is not the one that the run began with: it had 30 records and 0 test records, and "
+            "this one has 29 and 0\n"
+            "hint: give the set that the run began with, or choose another folder for the results\n",
+        )
+        self.assertEqual(tree(self.folder / "run"), before)
+
     def stays_within_the_promise(self, rows, members):
         """True positive rates of arms with a promise, of so many decisions on members and as many on others: six
         standard errors of the threshold's false positive rate, and then of the rate that was found, are allowed."""

@@ -107,6 +107,9 @@ static fkt_status read_sets(struct job *j)
     for (size_t i = 0; i < j->options.n_sets; i++) {
         if (!fkt_experiment_plain(j->names[i], NULL))
             return fkt_fail(FKT_E_ARG, "--sets: '%s' is not a name: letters, digits, '-', '_' and '.'", j->names[i]);
+        if (!strcmp(j->names[i], FKT_PUBLIC_SET))
+            return fkt_fail(FKT_E_ARG, "--sets: '%s' is the set of unlabelled images that networks learn from",
+                            j->names[i]);
         for (size_t k = 0; k < i; k++)
             if (!strcmp(j->names[i], j->names[k]))
                 return fkt_fail(FKT_E_ARG, "--sets: '%s' is given twice", j->names[i]);
