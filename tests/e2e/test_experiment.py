@@ -334,6 +334,21 @@ class Experiment(binary.Case):
         self.assertGreater(min(sent.values()), 1000)
         for path in (self.folder / "run/cells").iterdir():
             self.fits("cell", json.loads(path.read_text()))
+        self.sites_of_features_are_named()
+
+    def sites_of_features_are_named(self):
+        """All arms but the head on real features have the sites of one file, and each writes the same bytes."""
+        name = "demo.20.dirichlet-0.1.content.0"
+        self.assertEqual([p.name for p in (self.folder / "run/partitions").iterdir()], [f"{name}.json"])
+        wanted = self.bytes(f"run/partitions/{name}.json")
+        for path in (self.folder / "run/cells").iterdir():
+            cell = json.loads(path.read_text())
+            named = {point["facts"].get("partition") for point in cell["points"]}
+            self.assertEqual(named, {None if cell["arm"] == "real-features" else name}, cell["arm"])
+        (self.folder / f"run/partitions/{name}.json").unlink()
+        (self.folder / "run/cells/features.demo.fedpft.0.json").unlink()
+        self.fedkt("experiment features --quick --network none --out run --resume")
+        self.assertEqual(self.bytes(f"run/partitions/{name}.json"), wanted)
 
     def test_tables_go_into_marked_blocks(self):
         self.fedkt("experiment mechanism --quick --out run")
