@@ -93,7 +93,7 @@ void fkt_lab_remember(struct fkt_lab *lab, const struct fkt_lab_student *s);
 FKT_MUST_USE fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep,
                                       size_t arm);
 /* The network of the first epsilon. Trained once for each set and seed: networks/ of the run keeps it. Its origin names
- * the release. */
+ * the release. FKT_E_MISMATCH when the file there is not of this run's release and options. */
 FKT_MUST_USE fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out);
 /* A sweep of the run that has not been run: its records, partition and pipeline. */
 FKT_MUST_USE fkt_status fkt_lab_sweep_new(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);
