@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #define FKT_EXPERIMENT_DELTA 1e-5
+#define FKT_PUBLIC_SET "public" /* unlabelled images that networks of arms with a guide learn from; no panel */
 enum { FKT_CELL_KEY = 160, FKT_SEEDS_MAX = 32 };
 
 /* A place on the axis; label NULL: x itself. */
@@ -196,14 +197,18 @@ FKT_MUST_USE fkt_status fkt_store_read(const char *place, json_t **out);
 /* Keeps cells: a file NAME.jsonl for each experiment, a cell a line; files of other experiments stay. */
 FKT_MUST_USE fkt_status fkt_store_keep(const char *folder, const json_t *cells);
 
-/* run.c: runs what is missing. A cell that fails is skipped: its key and the reason go to skipped.json and *skipped
- * (an array, given); a stop, or no memory, ends the run. rank, ranks: only cells i with i mod ranks = rank. */
+/* run.c: runs what is missing. A cell that fails is skipped: its key, the reason and the hint go to skipped.json and
+ * *skipped (an array, given); a stop, or no memory, ends the run. rank, ranks: only cells i with i mod ranks = rank. */
+struct fkt_skip {
+    const char *why, *hint; /* hint "": there is none */
+};
 struct fkt_experiment_run {
     const struct fkt_experiment_options *options;
     const char *folder, *encodings;
     uint32_t rank, ranks;             /* 0, 1: alone */
     const struct fkt_progress *cells; /* counts cells; may be NULL */
-    void (*done)(void *ctx, const struct fkt_cell *c, const char *why /* NULL: it was computed */);
+    void (*done)(void *ctx, const struct fkt_cell *c, const struct fkt_skip *skip /* NULL: it was computed */);
+    void (*hint)(char *out, size_t cap); /* the hint of the last failure in the program's terms; NULL: the library's */
     void *ctx;
 };
 FKT_MUST_USE fkt_status fkt_experiment_run(const struct fkt_experiment_run *run, json_t **skipped);

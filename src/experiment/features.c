@@ -59,21 +59,25 @@ static fkt_status run_ours(struct fkt_lab *lab, const struct fkt_cell *c, const 
 
 /* ---- the others ---- */
 
-static fkt_status partition(const struct fkt_sweep *sweep, const struct fkt_lab *lab, uint64_t seed,
+/* Who holds what, noted for arms that have sites: the head on real features has all records in one place. */
+static fkt_status partition(const struct fkt_sweep *sweep, struct fkt_lab *lab, const struct fkt_cell *c,
                             struct fkt_features *train)
 {
-    struct fkt_partition_spec spec = {.sites = SITES, .seed = seed};
+    struct fkt_lab_partition noted = {.spec = {.sites = SITES, .seed = c->seed}, .by = "content"};
     const struct fkt_dataset *data = fkt_sweep_data(sweep);
     const size_t *idx = fkt_sweep_train_records(sweep, &train->n);
     uint64_t *keys = NULL;
     fkt_status st;
-    FKT_TRY(fkt_partition_parse(&spec, PARTITION));
+    lab->partition[0] = '\0'; /* of another cell */
+    FKT_TRY(fkt_partition_parse(&noted.spec, PARTITION));
     FKT_TRY(fkt_alloc(&keys, fkt_dataset_size(data)));
     FKT_TRY(fkt_alloc(&train->owner, train->n));
     FKT_TRY(fkt_simulation_keys(data, FKT_ADJACENCY_ADD_REMOVE, lab->options.threads, keys));
     for (size_t i = 0; i < train->n; i++) keys[i] = keys[idx[i]]; /* idx[i] >= i: ascending */
-    FKT_TRY(fkt_partition(train->owner, train->label, keys, train->n, train->classes, &spec));
+    FKT_TRY(fkt_partition(train->owner, train->label, keys, train->n, train->classes, &noted.spec));
     train->sites = SITES;
+    noted.train = (struct fkt_lab_owners){.record = idx, .owner = train->owner, .n = train->n};
+    if (c->arm->kind != REAL_FEATURES) FKT_TRY(fkt_lab_partition(lab, &noted));
 out:
     fkt_free(keys);
     return st;
@@ -86,7 +90,7 @@ static fkt_status open_features(struct fkt_lab *lab, const struct fkt_cell *c, c
     fkt_status st;
     FKT_TRY(fkt_lab_sweep_new(lab, r, &sweep));
     FKT_TRY(fkt_lab_features(lab, sweep, train, test));
-    FKT_TRY(partition(sweep, lab, c->seed, train));
+    FKT_TRY(partition(sweep, lab, c, train));
 out:
     fkt_sweep_free(sweep);
     return st;
@@ -125,14 +129,15 @@ static fkt_status measure(const struct fkt_lab *lab, const struct fkt_cell *c, c
     struct fkt_features drawn = {0};
     double accuracy = NAN;
     uint64_t bytes = 0;
-    json_t *values;
+    json_t *values, *facts;
     fkt_status st;
     if (!real) FKT_TRY(draw(lab, c->arm, train, mu, seed, &drawn, &bytes));
     FKT_TRY(fkt_lab_softmax(real ? train : &drawn, test, seed, &accuracy));
     values = json_pack("{s:f}", "accuracy", accuracy);
     if (!real) json_object_set_new(values, "bytes_per_site", json_integer((json_int_t)bytes));
-    FKT_TRY(fkt_point_add(points, x, x ? NULL : REFERENCE, values,
-                          json_pack("{s:I s:I}", "records", records, "bytes_per_site", (json_int_t)bytes)));
+    facts = json_pack("{s:I s:I s:s*}", "records", records, "bytes_per_site", (json_int_t)bytes, "partition",
+                      lab->partition[0] ? lab->partition : NULL);
+    FKT_TRY(fkt_point_add(points, x, x ? NULL : REFERENCE, values, facts));
 out:
     fkt_features_clear(&drawn);
     return st;

@@ -42,6 +42,9 @@ int fkt_store_is_json(const struct dirent *d); /* store.c, for scandir: a JSON f
 /* lab_fingerprint.c: set_sha256 of the open set; then sets/NAME.json of the run is written, or it must agree. */
 FKT_MUST_USE fkt_status fkt_lab_fingerprint(struct fkt_lab *lab);
 FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
+/* The set `public` that networks learn from beside a release; gives *out, NULL: there is none. Noted or compared in the
+ * same way, its absence too. */
+FKT_MUST_USE fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out);
 /* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
 FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
 
@@ -101,7 +104,7 @@ void fkt_lab_remember(struct fkt_lab *lab, const struct fkt_lab_student *s);
 FKT_MUST_USE fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep,
                                       size_t arm);
 /* The network of the first epsilon. Trained once for each set and seed: networks/ of the run keeps it. Its origin names
- * the release. */
+ * the release. FKT_E_MISMATCH when the file there is not of this run's release and options. */
 FKT_MUST_USE fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out);
 /* A sweep of the run that has not been run: its records, partition and pipeline. */
 FKT_MUST_USE fkt_status fkt_lab_sweep_new(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep **out);

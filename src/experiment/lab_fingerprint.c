@@ -4,7 +4,10 @@
  * A run may go on from another folder of data, even on another machine; it must not mix cells of two sets that have the
  * same name. The fingerprint covers what cells depend on, in order: class names, and of each record its label and the
  * hash of its stored bytes (fkt_dataset_keys: nothing is decoded, and neither paths nor names of files enter). It is no
- * defence against somebody who wants two sets to agree: those hashes have 64 bits. */
+ * defence against somebody who wants two sets to agree: those hashes have 64 bits.
+ *
+ * The set `public` is written when a network first asks for it, also where there is none (no records): networks that
+ * learnt from public images and networks that did not must not stand in one table. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
@@ -41,27 +44,50 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_fingerprint(struct fkt_lab *lab)
+/* A set and what its name stands for now. */
+struct found {
+    const char *name;
+    const struct fkt_dataset *train, *test; /* may be NULL; train only of `public`: there is none */
+    char sha256[FKT_SHA256_HEX];
+};
+
+static fkt_status fingerprint(struct found *f, unsigned threads)
 {
     struct fkt_hash h;
-    fkt_status st;
+    fkt_status st = FKT_OK;
     fkt_hash_init(&h);
     fkt_hash_add(&h, SCHEMA, sizeof SCHEMA);
-    FKT_TRY(add(&h, lab->train, lab->options.threads));
-    if (lab->test) FKT_TRY(add(&h, lab->test, lab->options.threads));
-    fkt_hash_hex(&h, lab->set_sha256);
+    if (f->train) FKT_TRY(add(&h, f->train, threads));
+    if (f->test) FKT_TRY(add(&h, f->test, threads));
+    fkt_hash_hex(&h, f->sha256);
 out:
     return st;
 }
 
+fkt_status fkt_lab_fingerprint(struct fkt_lab *lab)
+{
+    struct found f = {.name = lab->set, .train = lab->train, .test = lab->test};
+    fkt_status st = fingerprint(&f, lab->options.threads);
+    if (st == FKT_OK) memcpy(lab->set_sha256, f.sha256, sizeof f.sha256);
+    return st;
+}
+
+static struct found open_set(const struct fkt_lab *lab)
+{
+    struct found f = {.name = lab->set, .train = lab->train, .test = lab->test};
+    memcpy(f.sha256, lab->set_sha256, sizeof f.sha256);
+    return f;
+}
+
+static size_t size_of(const struct fkt_dataset *ds) { return ds ? fkt_dataset_size(ds) : 0; }
+
 /* ---- the file ---- */
 
-static json_t *set_json(const struct fkt_lab *lab)
+static json_t *set_json(const struct found *f)
 {
-    return json_pack("{s:s s:s s:I s:I s:I s:s}", "schema", SCHEMA, "set", lab->set, "records",
-                     (json_int_t)fkt_dataset_size(lab->train), "test_records",
-                     (json_int_t)(lab->test ? fkt_dataset_size(lab->test) : 0), "classes",
-                     (json_int_t)fkt_dataset_classes(lab->train), "sha256", lab->set_sha256);
+    return json_pack("{s:s s:s s:I s:I s:I s:s}", "schema", SCHEMA, "set", f->name, "records",
+                     (json_int_t)size_of(f->train), "test_records", (json_int_t)size_of(f->test), "classes",
+                     (json_int_t)(f->train ? fkt_dataset_classes(f->train) : 0), "sha256", f->sha256);
 }
 
 /* Gives *out, an object that names a set and its hash. */
@@ -89,38 +115,46 @@ out:
 
 static long long count_of(const json_t *j, const char *key) { return json_integer_value(json_object_get(j, key)); }
 
-/* The open set must be the one of `was`. */
-static fkt_status compare(const struct fkt_lab *lab, const json_t *was)
+/* It must be the set of `was`. */
+static fkt_status compare(const struct found *f, const json_t *was)
 {
     static const char hint[] = "give the set that the run began with, or choose another folder for the results";
-    const size_t n = fkt_dataset_size(lab->train), tests = lab->test ? fkt_dataset_size(lab->test) : 0;
+    const size_t n = size_of(f->train), tests = size_of(f->test);
     const long long before = count_of(was, "records"), tests_before = count_of(was, "test_records");
-    if (!strcmp(json_string_value(json_object_get(was, "sha256")), lab->set_sha256)) return FKT_OK;
+    if (!strcmp(json_string_value(json_object_get(was, "sha256")), f->sha256)) return FKT_OK;
+    if (!f->train)
+        return fkt_fail_hint(FKT_E_MISMATCH, hint,
+                             "set '%s' is gone: the run began with one of %lld records, and its networks learn from it",
+                             f->name, before);
+    if (!before)
+        return fkt_fail_hint(FKT_E_MISMATCH,
+                             "take it out of the folder of sets, or choose another folder for the results",
+                             "the run began without a set '%s', and now there is one of %zu records", f->name, n);
     if (before == (long long)n && tests_before == (long long)tests)
         return fkt_fail_hint(FKT_E_MISMATCH, hint,
                              "set '%s' is not the one that the run began with: as many records, but not the same",
-                             lab->set);
+                             f->name);
     return fkt_fail_hint(FKT_E_MISMATCH, hint,
                          "set '%s' is not the one that the run began with: it had %lld records and %lld test records, "
                          "and this one has %zu and %zu",
-                         lab->set, before, tests_before, n, tests);
+                         f->name, before, tests_before, n, tests);
 }
 
-fkt_status fkt_lab_note_set(struct fkt_lab *lab)
+static fkt_status note(const char *run, const struct found *f)
 {
     char name[96], *folder = NULL, *path = NULL;
     json_t *was = NULL;
     fkt_status st;
-    snprintf(name, sizeof name, "%s.json", lab->set);
-    FKT_TRY(fkt_path_join(&folder, lab->run, "sets"));
+    snprintf(name, sizeof name, "%s.json", f->name);
+    FKT_TRY(fkt_path_join(&folder, run, "sets"));
     FKT_TRY(fkt_path_join(&path, folder, name));
     if (access(path, F_OK) == 0) {
         FKT_TRY(read_file(path, &was));
-        FKT_TRY(compare(lab, was));
+        FKT_TRY(compare(f, was));
         goto out;
     }
     FKT_TRY(fkt_mkdirs(folder));
-    FKT_TRY(fkt_store_write(path, set_json(lab), JSON_INDENT(1), FKT_FILE_REPLACE));
+    FKT_TRY(fkt_store_write(path, set_json(f), JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(was);
     fkt_free(folder);
@@ -128,19 +162,69 @@ out:
     return st;
 }
 
+fkt_status fkt_lab_note_set(struct fkt_lab *lab)
+{
+    const struct found f = open_set(lab);
+    return note(lab->run, &f);
+}
+
+/* ---- the set `public` ---- */
+
+/* Gives *out, NULL where the folder of sets has none, and f of it. */
+static fkt_status open_public(const struct fkt_lab *lab, struct fkt_dataset **out, struct found *f)
+{
+    const struct fkt_dataset_options o = {.unlabelled = 1};
+    char *path = NULL;
+    fkt_status st = fkt_lab_find(lab, FKT_PUBLIC_SET, &path);
+    *out = NULL;
+    if (st == FKT_E_NOMEM) return st;
+    if (st == FKT_OK) FKT_TRY(fkt_dataset_open(out, path, &o));
+    *f = (struct found){.name = FKT_PUBLIC_SET, .train = *out};
+    FKT_TRY(fingerprint(f, lab->options.threads));
+out:
+    fkt_free(path);
+    if (st != FKT_OK) {
+        fkt_dataset_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out)
+{
+    struct found f;
+    fkt_status st;
+    FKT_TRY(open_public(lab, out, &f));
+    st = lab->run ? note(lab->run, &f) : FKT_OK;
+    if (st != FKT_OK) {
+        fkt_dataset_free(*out);
+        *out = NULL;
+    }
+out:
+    return st;
+}
+
 /* ---- before a run goes on ---- */
 
-/* A set that cannot be opened now has cells that are skipped, and mixes nothing. */
+/* A set that cannot be opened now has cells that are skipped, and mixes nothing. Without the set `public` no cell would
+ * be skipped, and networks would be others: compare() refuses that. */
 static fkt_status check_one(struct fkt_lab *lab, const char *path)
 {
+    struct fkt_dataset *shared = NULL;
     struct fkt_lab_set set;
+    struct found f;
     json_t *was = NULL;
+    const char *name;
     fkt_status st;
     FKT_TRY(read_file(path, &was));
-    st = fkt_lab_set(lab, json_string_value(json_object_get(was, "set")), &set);
-    if (st == FKT_OK) st = compare(lab, was);
-    else if (st != FKT_E_NOMEM && st != FKT_E_STOPPED) st = FKT_OK;
+    name = json_string_value(json_object_get(was, "set"));
+    st = !strcmp(name, FKT_PUBLIC_SET) ? open_public(lab, &shared, &f) : fkt_lab_set(lab, name, &set);
+    if (st == FKT_OK) {
+        if (strcmp(name, FKT_PUBLIC_SET) != 0) f = open_set(lab);
+        st = compare(&f, was);
+    } else if (st != FKT_E_NOMEM && st != FKT_E_STOPPED) st = FKT_OK;
 out:
+    fkt_dataset_free(shared);
     json_decref(was);
     return st;
 }

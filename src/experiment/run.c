@@ -29,18 +29,28 @@ out:
 
 static int ends_run(fkt_status st) { return st == FKT_E_STOPPED || st == FKT_E_NOMEM; }
 
+/* Sentence and hint may name a path that is not UTF-8. */
+static fkt_status skip(const struct fkt_experiment_run *run, const struct fkt_cell *c, json_t *skipped)
+{
+    char words[512], why[768], hint[512];
+    const struct fkt_skip s = {why, hint};
+    fkt_text_cut(why, sizeof why, fkt_error_text());
+    if (run->hint) run->hint(words, sizeof words);
+    fkt_text_cut(hint, sizeof hint, run->hint ? words : fkt_error_hint());
+    if (json_array_append_new(
+            skipped, json_pack("{s:s s:s s:s*}", "cell", c->key, "why", why, "hint", hint[0] ? hint : NULL)) != 0)
+        return fkt_fail(FKT_E_NOMEM, "out of memory while noting a cell that was skipped");
+    if (run->done) run->done(run->ctx, c, &s);
+    return FKT_OK;
+}
+
 static fkt_status one(const struct fkt_experiment_run *run, struct fkt_lab *lab, const struct fkt_cell *c,
                       json_t *skipped)
 {
-    fkt_status st = compute(lab, c, run->folder);
-    char why[768] = "";
+    const fkt_status st = compute(lab, c, run->folder);
     if (ends_run(st)) return st;
-    if (st != FKT_OK) {
-        fkt_text_cut(why, sizeof why, fkt_error_text()); /* it may name a path that is not UTF-8 */
-        if (json_array_append_new(skipped, json_pack("{s:s s:s}", "cell", c->key, "why", why)) != 0)
-            return fkt_fail(FKT_E_NOMEM, "out of memory while noting a cell that was skipped");
-    }
-    if (run->done) run->done(run->ctx, c, st == FKT_OK ? NULL : why);
+    if (st != FKT_OK) return skip(run, c, skipped);
+    if (run->done) run->done(run->ctx, c, NULL);
     return FKT_OK;
 }
 

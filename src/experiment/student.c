@@ -5,7 +5,8 @@
  * together. An arm with a guide has its own head as the teacher, half of its images decoded without the guide, half of
  * them blends of two, and unlabelled images of the set `public`, where the folder of sets has one. Where the number of
  * images is the question (`per_class`), or the options say it, which takes minutes in place of hours without a card,
- * they are drawn once, there are no public ones and no blends, and epochs are as many as make the usual number of steps. A quick run draws some images once.
+ * they are drawn once, there are no public ones and no blends, and epochs are as many as make the usual number of
+ * steps. A quick run draws some images once.
  *
  * The same release gives the same network, so its accuracy is remembered: releases of one seed and as many sites do not
  * depend on the partition. The reference is a release of exact moments, which never leaves this file. */
@@ -32,7 +33,6 @@ enum {
 #define SHARE_PLAIN 0.5
 #define SHARE_BLEND 0.5
 #define TEMPERATURE 4
-#define PUBLIC_SET "public"
 
 struct student {
     struct fkt_lab *lab;
@@ -100,16 +100,12 @@ out:
 /* Public images beside those of the release; neither test images nor private records may be among them. */
 static fkt_status add_public(struct student *s, const struct fkt_lab_set *set)
 {
-    const struct fkt_dataset_options o = {.unlabelled = 1};
-    char *path = NULL;
-    fkt_status st;
-    if (!is_taught(s) || !is_fresh(s) || fkt_lab_find(s->lab, PUBLIC_SET, &path) != FKT_OK) return FKT_OK;
-    FKT_TRY(fkt_dataset_open(&s->shared, path, &o));
-    FKT_TRY(fkt_training_source_public(s->source, s->shared, PUBLIC_SET, 0, NULL));
+    fkt_status st = FKT_OK;
+    if (!s->shared) return FKT_OK;
+    FKT_TRY(fkt_training_source_public(s->source, s->shared, FKT_PUBLIC_SET, 0, NULL));
     FKT_TRY(fkt_training_source_check_test(s->source, set->data));
     if (set->test) FKT_TRY(fkt_training_source_check_test(s->source, set->test));
 out:
-    fkt_free(path);
     return st;
 }
 
@@ -128,6 +124,7 @@ static fkt_status open_source(struct student *s, const struct fkt_lab_set *set)
         .blend = is_taught(s) && is_fresh(s) ? SHARE_BLEND : 0,
         .options = {.threads = s->lab->options.threads, .progress = s->lab->options.progress}};
     fkt_status st;
+    if (is_taught(s) && is_fresh(s)) FKT_TRY(fkt_lab_public(s->lab, &s->shared)); /* before images are drawn */
     FKT_TRY(fkt_release_pipeline(s->release, &settings, &s->pipeline));
     if (is_taught(s))
         FKT_TRY(fkt_teacher_of_release(&s->teacher, s->release, s->pipeline,
@@ -203,38 +200,62 @@ out:
     return st;
 }
 
-static fkt_status pretrain(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out)
+/* ---- a network that is kept ---- */
+
+/* NULL: the network is one that the release and the options would give. */
+static const char *difference(const struct student *s, const struct fkt_model *m)
 {
-    struct student s = {.lab = lab, .run = run};
-    struct fkt_sweep *sweep = NULL;
-    fkt_status st;
-    FKT_TRY(fkt_lab_federation(lab, run, &sweep));
-    s.sweep = sweep;
-    s.release = fkt_sweep_arm(sweep, 0)->release;
-    plan(&s);
-    FKT_TRY(learn(&s, out));
-out:
-    clear(&s);
-    fkt_sweep_free(sweep);
-    return st;
+    const struct fkt_task *task = &s->release->task;
+    if ((int)fkt_model_architecture(m) + 1 != s->lab->options.network) return "it has another architecture";
+    if (fkt_model_size(m) != task->size) return "it takes images of another size";
+    if (fkt_model_classes(m) != task->n_classes) return "it has another number of classes";
+    for (uint32_t k = 0; k < task->n_classes; k++)
+        if (strcmp(fkt_model_class(m, k), task->classes[k]) != 0) return "it has other classes";
+    return strcmp(fkt_model_origin(m)->release_sha256, s->release->sha256) ? "it learnt from another release" : NULL;
+}
+
+/* The hash of the release covers set, seed, codecs and mechanism, and the file has nothing else that says which seed
+ * and which records it is of: so the release is made again for the comparison. With kept encodings that is sums, masks
+ * and noise alone (a quick run of one cell that does little else takes 3.4 s); a second file beside the network could
+ * be as wrong as the first. On a machine whose encodings differ in their last bits the release is another one, and the
+ * network is refused too: a table has networks of one release. */
+static fkt_status load_kept(const struct student *s, const char *file, struct fkt_model **out)
+{
+    static const char hint[] = "delete the file: the network is then trained again";
+    const char *why;
+    fkt_status st = fkt_hint(fkt_model_load(out, file, 0), hint);
+    if (st != FKT_OK) return st;
+    why = difference(s, *out);
+    if (!why) return FKT_OK;
+    fkt_model_free(*out);
+    *out = NULL;
+    return fkt_fail_hint(FKT_E_MISMATCH, hint, "'%s' is not the network of this run: %s", file, why);
 }
 
 fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out)
 {
+    struct student s = {.lab = lab, .run = run};
+    struct fkt_sweep *sweep = NULL;
     char name[128], *folder = NULL, *file = NULL;
     fkt_status st;
     *out = NULL;
     snprintf(name, sizeof name, "%s.%llu.safetensors", run->set, (unsigned long long)run->seed);
     FKT_TRY(fkt_path_join(&folder, lab->run, "networks"));
     FKT_TRY(fkt_path_join(&file, folder, name));
-    if (access(file, R_OK) == 0) {
-        FKT_TRY(fkt_model_load(out, file, 0));
+    FKT_TRY(fkt_lab_federation(lab, run, &sweep));
+    s.sweep = sweep;
+    s.release = fkt_sweep_arm(sweep, 0)->release;
+    if (access(file, F_OK) == 0) {
+        FKT_TRY(load_kept(&s, file, out));
         goto out;
     }
-    FKT_TRY(pretrain(lab, run, out));
+    plan(&s);
+    FKT_TRY(learn(&s, out));
     FKT_TRY(fkt_mkdirs(folder));
     FKT_TRY(fkt_model_save(*out, file, 1));
 out:
+    clear(&s);
+    fkt_sweep_free(sweep);
     fkt_free(folder);
     fkt_free(file);
     return st;

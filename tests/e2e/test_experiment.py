@@ -8,6 +8,7 @@ Usage: test_experiment.py FEDKT [test...]
 import csv
 import html.parser
 import json
+import os
 import random
 import re
 import shutil
@@ -58,6 +59,13 @@ class Page(html.parser.HTMLParser):
 
 
 class Experiment(binary.Case):
+    def write_set(self, folder, images):
+        """A set `toy` of three classes, trained and tested on the same images."""
+        (self.folder / folder).mkdir(exist_ok=True)
+        labels = numpy.arange(len(images)).reshape(-1, 1) % 3
+        arrays = {f"{s}_{k}": v for s in ("train", "test") for k, v in (("images", images), ("labels", labels))}
+        numpy.savez(self.folder / folder / "toy.npz", **arrays)
+
     def test_list(self):
         text = self.fedkt("experiment --list")
         listed = self.fedkt("experiment --list --json")
@@ -169,24 +177,53 @@ class Experiment(binary.Case):
         self.assertEqual(made, {f"epsilon.demo.{a}.0.json" for a in arms})
         self.assertIn("skipped", Page(self.bytes("run/report.html").decode()).sections)
 
+    def test_a_reason_is_said_once_with_its_hint(self):
+        """Two arms lack a public set, and then three lack weights, two of them those of one codec."""
+        self.write_set("sets", numpy.random.default_rng(6).integers(0, 256, (60, 8, 8, 3), numpy.uint8))
+        line = "experiment codecs --network none --data sets --sets toy --quiet"
+        nowhere = {**os.environ, "FEDKT_CACHE": str(self.folder / "nowhere")}
+        process = self.start(f"{line} --out run", env=nowhere)
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 3, stderr)
+        skipped = json.loads(self.bytes("run/skipped.json"))
+        cells = [f"codecs.toy.{arm}.0" for arm in
+                 ("ae-64-top256", "ae-64-top128", "taesd-32", "taesd-32-guide", "dcae-64")]
+        self.assertEqual([s["cell"] for s in skipped], cells)
+        why = [s["why"] for s in skipped]
+        self.assertEqual((why[0], why[2]), (why[1], why[3]))
+        self.assertNotIn("hint", skipped[0])
+        self.assertIn("fedkt codec pull taesd", skipped[2]["hint"])
+        self.assertEqual(
+            stderr.splitlines(),
+            [
+                f"fedkt: skipped cell '{cells[0]}': {why[0]}",
+                "fedkt: and 1 more cell for the same reason",
+                f"fedkt: skipped cell '{cells[2]}': {why[2]}",
+                f"hint: {skipped[2]['hint']}",
+                "fedkt: and 1 more cell for the same reason",
+                f"fedkt: skipped cell '{cells[4]}': {why[4]}",
+                f"hint: {skipped[4]['hint']}",
+            ],
+        )
+        page = self.bytes("run/report.html").decode()
+        self.assertEqual(page.count(html.escape(skipped[2]["hint"]).replace("&#x27;", "&#39;")), 2)
+        process = self.start(f"{line} --out run --resume --log jsonl", env=nowhere)
+        _, stderr = process.communicate()
+        events = [e for e in map(json.loads, stderr.splitlines()) if e["event"] == "cell"]
+        self.assertEqual([{"cell": e["cell"], "why": e["skipped"], **{k: e[k] for k in e if k == "hint"}}
+                          for e in events], skipped)
+
     def test_another_set_of_the_same_name_is_refused(self):
         """Twenty records a class; one pixel more in one of them, then the first set again in another place."""
         shade = numpy.random.default_rng(5).integers(0, 256, (60, 8, 8, 3), numpy.uint8)
-        labels = numpy.arange(60).reshape(-1, 1) % 3
-
-        def write(folder, images):
-            (self.folder / folder).mkdir(exist_ok=True)
-            arrays = {f"{s}_{k}": v for s in ("train", "test") for k, v in (("images", images), ("labels", labels))}
-            numpy.savez(self.folder / folder / "toy.npz", **arrays)
-
         line = "experiment epsilon --quick --network none --sets toy --out run --data"
-        write("sets", shade)
+        self.write_set("sets", shade)
         self.fedkt(f"{line} sets")
         self.fits("experiment-set", json.loads(self.bytes("run/sets/toy.json")))
         (self.folder / "run/cells/epsilon.toy.joint.0.json").unlink()
         before, other = tree(self.folder / "run"), shade.copy()
         other[17, 3, 3, 1] ^= 1
-        write("sets", other)
+        self.write_set("sets", other)
         process = self.start(f"{line} sets --resume")
         _, stderr = process.communicate()
         self.assertEqual(process.returncode, 1)
@@ -196,9 +233,42 @@ class Experiment(binary.Case):
             "hint: give the set that the run began with, or choose another folder for the results\n",
         )
         self.assertEqual(tree(self.folder / "run"), before)
-        write("elsewhere", shade)
+        self.write_set("elsewhere", shade)
         self.fedkt(f"{line} elsewhere --resume")
         self.assertTrue((self.folder / "run/cells/epsilon.toy.joint.0.json").exists())
+
+    def test_another_public_set_is_refused(self):
+        """A full run whose first network asks for public images is stopped before it learns."""
+        chance = numpy.random.default_rng(7)
+        self.write_set("sets", chance.integers(0, 256, (60, 8, 8, 3), numpy.uint8))
+        shared = chance.integers(0, 256, (30, 8, 8, 3), numpy.uint8)
+
+        def write(images):
+            labels = numpy.zeros((len(images), 1), numpy.uint8)
+            numpy.savez(self.folder / "sets/public.npz", train_images=images, train_labels=labels)
+
+        line = "experiment personalised --network resnet8 --data sets --sets toy --out run"
+        write(shared)
+        process, noted = self.start(line), self.folder / "run/sets/public.json"
+        for _ in range(600):
+            if noted.exists() or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        process.kill()
+        process.communicate()
+        self.fits("experiment-set", json.loads(noted.read_bytes()))
+        before = tree(self.folder / "run")
+        write(shared[:-1])
+        process = self.start(f"{line} --resume")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(
+            stderr,
+            "fedkt: set 'public' is not the one that the run began with: it had 30 records and 0 test records, and "
+            "this one has 29 and 0\n"
+            "hint: give the set that the run began with, or choose another folder for the results\n",
+        )
+        self.assertEqual(tree(self.folder / "run"), before)
 
     def stays_within_the_promise(self, rows, members):
         """True positive rates of arms with a promise, of so many decisions on members and as many on others: six
@@ -270,6 +340,21 @@ class Experiment(binary.Case):
         self.assertGreater(min(sent.values()), 1000)
         for path in (self.folder / "run/cells").iterdir():
             self.fits("cell", json.loads(path.read_text()))
+        self.sites_of_features_are_named()
+
+    def sites_of_features_are_named(self):
+        """All arms but the head on real features have the sites of one file, and each writes the same bytes."""
+        name = "demo.20.dirichlet-0.1.content.0"
+        self.assertEqual([p.name for p in (self.folder / "run/partitions").iterdir()], [f"{name}.json"])
+        wanted = self.bytes(f"run/partitions/{name}.json")
+        for path in (self.folder / "run/cells").iterdir():
+            cell = json.loads(path.read_text())
+            named = {point["facts"].get("partition") for point in cell["points"]}
+            self.assertEqual(named, {None if cell["arm"] == "real-features" else name}, cell["arm"])
+        (self.folder / f"run/partitions/{name}.json").unlink()
+        (self.folder / "run/cells/features.demo.fedpft.0.json").unlink()
+        self.fedkt("experiment features --quick --network none --out run --resume")
+        self.assertEqual(self.bytes(f"run/partitions/{name}.json"), wanted)
 
     def test_tables_go_into_marked_blocks(self):
         self.fedkt("experiment mechanism --quick --out run")

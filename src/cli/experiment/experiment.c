@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* experiment.c - `fedkt experiment`: tables and figures of the paper, and a report of the cells that are there. */
 #include "cli/core/common.h"
+#include "cli/core/hints.h"
 #include "cli/core/launch.h"
 #include "cli/core/verbs.h"
 #include "cli/experiment/page.h"
@@ -33,7 +34,9 @@ struct job {
     char *arms_text;
     const char **arms;
     struct cli_progress work, cells;
-    size_t skipped; /* cells */
+    size_t skipped;    /* cells */
+    char reason[1536]; /* of the last cell, where it was skipped; "": it was not */
+    size_t more;       /* cells after the first one with this reason, not yet said */
     char *encodings;
 };
 
@@ -121,6 +124,10 @@ static fkt_status read_sets(struct job *j)
     if (!j->asked->sets) return FKT_OK;
     FKT_TRY(read_names("sets", j->asked->sets, &j->names_text, &j->names, &j->options.n_sets));
     j->options.sets = j->names;
+    for (size_t i = 0; i < j->options.n_sets; i++)
+        if (!strcmp(j->names[i], FKT_PUBLIC_SET))
+            return fkt_fail(FKT_E_ARG, "--sets: '%s' is the set of unlabelled images that networks learn from",
+                            j->names[i]);
 out:
     return st;
 }
@@ -206,18 +213,71 @@ out:
 
 /* ---- the run ---- */
 
-static void say_cell(void *ctx, const struct fkt_cell *c, const char *why)
+/* Phrases of the command line, where this verb has their option or they name another verb; else the library's words:
+ * --skip-bad and --size are not options here. */
+static void say_hint(char *out, size_t cap)
+{
+    switch (fkt_error_hint_code()) {
+    case FKT_HINT_CACHE:
+    case FKT_HINT_WEIGHTS_PATH:
+    case FKT_HINT_WEIGHTS_KIND:
+    case FKT_HINT_WEIGHTS_VERIFY:
+    case FKT_HINT_PULL:
+    case FKT_HINT_PULL_AGAIN:
+    case FKT_HINT_DEVICE_CPU:
+    case FKT_HINT_DEVICE_BUILD: cli_hint(out, cap); return;
+    default: snprintf(out, cap, "%s", fkt_error_hint());
+    }
+}
+
+/* One missing set or file of weights can stop a hundred cells: the reason is said once for cells in a row, so that it
+ * can be read. */
+static void say_more(struct job *j)
+{
+    char line[96];
+    if (!j->more) return;
+    snprintf(line, sizeof line, "fedkt: and %zu more cell%s for the same reason", j->more, j->more == 1 ? "" : "s");
+    cli_say(line);
+    j->more = 0;
+}
+
+static void say_skip(struct job *j, const struct fkt_cell *c, const struct fkt_skip *skip)
+{
+    char reason[sizeof j->reason], line[sizeof reason + FKT_CELL_KEY + 32];
+    snprintf(reason, sizeof reason, "%s%s%s", skip->why, skip->hint[0] ? "\n" : "", skip->hint);
+    if (!strcmp(reason, j->reason)) {
+        j->more++;
+        return;
+    }
+    say_more(j);
+    memcpy(j->reason, reason, sizeof reason);
+    snprintf(line, sizeof line, "fedkt: skipped cell '%s': %s", c->key, skip->why);
+    cli_say(line);
+    if (!skip->hint[0]) return;
+    snprintf(line, sizeof line, "hint: %s", skip->hint);
+    cli_say(line);
+}
+
+static void say_cell(void *ctx, const struct fkt_cell *c, const struct fkt_skip *skip)
 {
     struct job *j = ctx;
+    char line[FKT_CELL_KEY + 32];
     cli_progress_end(&j->work);
     cli_progress_end(&j->cells);
-    if (cli_log_jsonl()) cli_event("cell", json_pack("{s:s s:s*}", "cell", c->key, "skipped", why));
-    else if (why || !j->asked->run.quiet) {
-        char line[1024];
-        snprintf(line, sizeof line, "fedkt: %scell '%s'%s%s", why ? "skipped " : "", c->key, why ? ": " : " is done",
-                 why ? why : "");
-        cli_say(line);
+    if (cli_log_jsonl()) {
+        cli_event("cell", json_pack("{s:s s:s* s:s*}", "cell", c->key, "skipped", skip ? skip->why : NULL, "hint",
+                                    skip && skip->hint[0] ? skip->hint : NULL));
+        return;
     }
+    if (skip) {
+        say_skip(j, c, skip);
+        return;
+    }
+    say_more(j);
+    j->reason[0] = '\0';
+    if (j->asked->run.quiet) return;
+    snprintf(line, sizeof line, "fedkt: cell '%s' is done", c->key);
+    cli_say(line);
 }
 
 static fkt_status make_report(const char *folder, const json_t *skipped, const char *fill)
@@ -276,6 +336,7 @@ static fkt_status run(const void *ctx)
                                    .ranks = ranks ? ranks->size : 1,
                                    .cells = &j->cells.hook,
                                    .done = say_cell,
+                                   .hint = say_hint,
                                    .ctx = j};
     json_t *skipped = NULL;
     fkt_status st;
@@ -288,6 +349,7 @@ static fkt_status run(const void *ctx)
     st = fkt_experiment_run(&r, &skipped);
     cli_progress_end(&j->work);
     cli_progress_end(&j->cells);
+    say_more(j);
     if (st == FKT_E_STOPPED) /* where it was inside a cell does not matter: that cell starts again */
         st = fkt_fail_hint(st, "finished cells are kept: the same command with --resume goes on",
                            "stopped before all cells were computed");

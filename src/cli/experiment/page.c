@@ -271,6 +271,10 @@ static void left_out(struct fkt_text *t, const json_t *skipped)
         fkt_html_text(t, json_string_value(json_object_get(j, "cell")));
         fkt_text_add(t, "</code></dt><dd>");
         fkt_html_text(t, json_string_value(json_object_get(j, "why")));
+        if (json_object_get(j, "hint")) {
+            fkt_text_add(t, "<br>hint: ");
+            fkt_html_text(t, json_string_value(json_object_get(j, "hint")));
+        }
         fkt_text_add(t, "</dd>\n");
     }
     fkt_text_add(t, "</dl></section>\n");

@@ -33,6 +33,23 @@ static json_t *values_of(const char *key)
     return values;
 }
 
+/* A cell with `m` in place of the kept network. */
+static void refuses(const struct fkt_model *m, const char *why)
+{
+    json_t *points = json_array();
+    struct fkt_lab *lab = NULL;
+    size_t i = 0;
+    while (i < n_cells && strcmp(cells[i].key, "personalised.demo.untouched.pathological.0") != 0) i++;
+    assert_true(i < n_cells);
+    CHECK_OK(fkt_model_save(m, scratch_path(&dir, "networks/demo.0.safetensors"), 1));
+    CHECK_OK(fkt_lab_new(&lab, &options, dir.dir, scratch_path(&dir, "encodings")));
+    CHECK_STATUS(cells[i].experiment->run(lab, &cells[i], points), FKT_E_MISMATCH);
+    assert_non_null(strstr(fkt_error_text(), why));
+    assert_string_equal(fkt_error_hint(), "delete the file: the network is then trained again");
+    json_decref(points);
+    fkt_lab_free(lab);
+}
+
 static double number(const json_t *values, const char *key)
 {
     const json_t *v = json_object_get(values, key);
@@ -74,6 +91,43 @@ static void one_network_serves_both_partitions(void **state)
     json_decref(b);
     json_decref(again);
     json_decref(tuned);
+}
+
+/* Networks that differ from the kept one in one thing each. */
+static void a_kept_network_must_be_of_the_release_and_the_options(void **state)
+{
+    struct fkt_model *kept = NULL, *other = NULL;
+    struct fkt_model_origin origin;
+    struct fkt_model_spec spec = {0};
+    const char *classes[16];
+    (void)state;
+    json_decref(values_of("personalised.demo.untouched.pathological.0"));
+    CHECK_OK(fkt_model_load(&kept, scratch_path(&dir, "networks/demo.0.safetensors"), 0));
+    spec = (struct fkt_model_spec){.architecture = fkt_model_architecture(kept),
+                                   .size = fkt_model_size(kept),
+                                   .classes = classes,
+                                   .n_classes = fkt_model_classes(kept)};
+    assert_true(spec.n_classes <= 16);
+    for (uint32_t k = 0; k < spec.n_classes; k++) classes[k] = fkt_model_class(kept, k);
+    for (int what = 0; what < 5; what++) {
+        static const char *const why[] = {"another architecture", "another size", "another number of classes",
+                                          "other classes", "another release"};
+        struct fkt_model_spec s = spec;
+        origin = *fkt_model_origin(kept);
+        if (what == 0) s.architecture = FKT_ARCHITECTURE_RESNET18;
+        if (what == 1) s.size *= 2;
+        if (what == 2) s.n_classes--;
+        if (what == 3) classes[0] = "no class of the set";
+        if (what == 4) origin.release_sha256[0] = origin.release_sha256[0] == '0' ? '1' : '0';
+        CHECK_OK(fkt_model_new(&other, &s));
+        fkt_model_set_origin(other, &origin);
+        refuses(other, why[what]);
+        fkt_model_free(other);
+        classes[0] = fkt_model_class(kept, 0);
+    }
+    CHECK_OK(fkt_model_save(kept, scratch_path(&dir, "networks/demo.0.safetensors"), 1));
+    json_decref(values_of("personalised.demo.untouched.pathological.0"));
+    fkt_model_free(kept);
 }
 
 static void proportions_help_a_head_and_rounds_count(void **state)
@@ -162,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cell_for_each_method_and_partition),
         cmocka_unit_test(one_network_serves_both_partitions),
+        cmocka_unit_test(a_kept_network_must_be_of_the_release_and_the_options),
         cmocka_unit_test(proportions_help_a_head_and_rounds_count),
         cmocka_unit_test(the_split_is_written),
     };

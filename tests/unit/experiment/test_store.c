@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_store.c - which cells a run has, and the folder that keeps them. */
-#include "experiment/experiment.h"
+#include "experiment/lab.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -103,18 +103,20 @@ static void what_is_put_is_read(void **state)
 }
 
 /* A set of two classes with three images each, in a folder of sets. */
-static void make_set(const char *sets, uint8_t shade)
+static void make_named(const char *sets, const char *set, uint8_t shade)
 {
     char name[64], path[600];
     uint8_t rgb[8 * 8 * 3];
     for (int i = 0; i < 6; i++) {
         memset(rgb, shade + 20 * i, sizeof rgb);
-        snprintf(name, sizeof name, "%s/toy/%c", sets, 'a' + i / 3);
+        snprintf(name, sizeof name, "%s/%s/%c", sets, set, 'a' + i / 3);
         CHECK_OK(fkt_mkdirs(scratch_path(&dir, name)));
         snprintf(path, sizeof path, "%s/%d.png", scratch_path(&dir, name), i);
         CHECK_OK(fkt_png_write(path, rgb, 8, 8, 1));
     }
 }
+
+static void make_set(const char *sets, uint8_t shade) { make_named(sets, "toy", shade); }
 
 static void a_set_that_is_another_one_is_refused(void **state)
 {
@@ -158,6 +160,63 @@ static void a_set_that_is_another_one_is_refused(void **state)
     CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_FORMAT);
 }
 
+/* What a run that goes on says of the public set in a folder of sets. */
+static void goes_on(const char *run, struct fkt_experiment_options *o, const char *sets, const char *complaint)
+{
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s/%s", dir.dir, run);
+    o->data = scratch_path(&dir, sets);
+    if (!complaint) CHECK_OK(fkt_store_begin(folder, o, 1));
+    else {
+        CHECK_STATUS(fkt_store_begin(folder, o, 1), FKT_E_MISMATCH);
+        assert_string_equal(fkt_error_text(), complaint);
+    }
+}
+
+/* A network of the run asks for it. */
+static size_t ask(const char *run, struct fkt_experiment_options *o, const char *sets, fkt_status wanted)
+{
+    char folder[600];
+    struct fkt_dataset *ds = NULL;
+    struct fkt_lab *lab = NULL;
+    size_t n = 0;
+    snprintf(folder, sizeof folder, "%s/%s", dir.dir, run);
+    o->data = scratch_path(&dir, sets);
+    CHECK_OK(fkt_lab_new(&lab, o, folder, scratch_path(&dir, "sets-enc")));
+    CHECK_STATUS(fkt_lab_public(lab, &ds), wanted);
+    if (ds) n = fkt_dataset_size(ds);
+    fkt_dataset_free(ds);
+    fkt_lab_free(lab);
+    return n;
+}
+
+static void another_public_set_is_refused_and_so_is_its_absence(void **state)
+{
+    static const char gone[] =
+        "set 'public' is gone: the run began with one of 6 records, and its networks learn from it";
+    const struct fkt_experiment *list[] = {fkt_experiment_find("epsilon")};
+    struct fkt_experiment_options o = options_of(list, 1);
+    (void)state;
+    make_named("public-first", FKT_PUBLIC_SET, 10);
+    make_named("public-copy", FKT_PUBLIC_SET, 10);
+    make_named("public-other", FKT_PUBLIC_SET, 11);
+    make_set("public-none", 10);
+    o.data = dir.dir; /* a folder of data, not the embedded set: the plan says so */
+    CHECK_OK(fkt_store_begin(scratch_path(&dir, "with"), &o, 0));
+    goes_on("with", &o, "public-other", NULL); /* no network has asked yet */
+    assert_int_equal(ask("with", &o, "public-first", FKT_OK), 6);
+    goes_on("with", &o, "public-copy", NULL);
+    goes_on("with", &o, "public-other",
+            "set 'public' is not the one that the run began with: as many records, but not the same");
+    goes_on("with", &o, "public-none", gone);
+    assert_int_equal(ask("with", &o, "public-none", FKT_E_MISMATCH), 0);
+    CHECK_OK(fkt_store_begin(scratch_path(&dir, "without"), &o, 0));
+    assert_int_equal(ask("without", &o, "public-none", FKT_OK), 0);
+    goes_on("without", &o, "public-none", NULL);
+    goes_on("without", &o, "public-first", "the run began without a set 'public', and now there is one of 6 records");
+    assert_int_equal(ask("without", &o, "public-first", FKT_E_MISMATCH), 0);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -180,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_folder_goes_on_under_the_same_options_alone),
         cmocka_unit_test(what_is_put_is_read),
         cmocka_unit_test(a_set_that_is_another_one_is_refused),
+        cmocka_unit_test(another_public_set_is_refused_and_so_is_its_absence),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
