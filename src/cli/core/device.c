@@ -2,6 +2,9 @@
 /* device.c - the option --device: its words, what is printed about the choice, and its JSON. */
 #include "cli/core/device.h"
 
+#include "base/status.h"
+#include "cli/core/launch.h"
+
 #include <stdio.h>
 
 int cli_device_parse(const char *s)
@@ -20,10 +23,22 @@ struct fkt_device cli_device_of(int choice)
     return (struct fkt_device){FKT_DEVICE_CUDA, choice - CLI_DEVICE_CUDA};
 }
 
+int cli_card_of(unsigned long local_rank, int cards)
+{
+    return cards > 0 ? (int)(local_rank % (unsigned long)cards) : 0;
+}
+
 fkt_status cli_device_settle(int choice, struct fkt_device *out)
 {
+    fkt_status st;
     *out = cli_device_of(choice);
-    return fkt_device_resolve(out, NULL, 0);
+    FKT_TRY(fkt_device_resolve(out, NULL, 0));
+    if (choice == CLI_DEVICE_AUTO && out->kind == FKT_DEVICE_CUDA) {
+        out->index = cli_card_of(cli_local_rank(), fkt_device_cards());
+        FKT_TRY(fkt_device_resolve(out, NULL, 0));
+    }
+out:
+    return st;
 }
 
 /* A machine without a card needs no remark: nobody expects one to be used. */

@@ -19,8 +19,10 @@ enum { CLI_DEVICE_AUTO = 0, CLI_DEVICE_CPU = 1, CLI_DEVICE_CUDA = 2 /* and the i
 int cli_device_parse(const char *s); /* -1: not a device */
 struct fkt_device cli_device_of(int choice);
 
-/* What the choice means on this machine; never AUTO. */
+/* What the choice means on this machine; never AUTO. Of several processes that a launcher has started on one host, each
+ * takes the next card with auto. */
 FKT_MUST_USE fkt_status cli_device_settle(int choice, struct fkt_device *out);
+int cli_card_of(unsigned long local_rank, int cards);
 /* Once in a run, on stderr: the card that networks run on; with auto, a card that is there and cannot be used. Nothing
  * about the processor. */
 void cli_print_device(int choice, struct fkt_device used, const char *dtype, int quiet);

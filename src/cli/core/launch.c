@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch.c - finds out whether a launcher has started several processes, and joins them over the MPI plug-in.
  *
- *   mpirun -n 4 fedkt encode ...     OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_RANK
- *   srun -n 4 fedkt encode ...       SLURM_STEP_NUM_TASKS, SLURM_PROCID
- *   another MPI's mpiexec            PMI_SIZE, PMI_RANK
+ *   mpirun -n 4 fedkt encode ...     OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK
+ *   srun -n 4 fedkt encode ...       SLURM_STEP_NUM_TASKS, SLURM_PROCID, SLURM_LOCALID
+ *   another MPI's mpiexec            PMI_SIZE, PMI_RANK, MPI_LOCALRANKID
  *
  * The variables decide, not MPI: a program that was started once does not load MPI, and one that was started several
  * times must not run several times for want of the plug-in, since all copies would write the same files. FEDKT_MPI=off
@@ -26,11 +26,14 @@
 #include <unistd.h>
 
 static const struct launcher {
-    const char *name, *size, *rank, *hint; /* hint: for processes that MPI does not connect */
+    const char *name, *size, *rank, *local; /* local: its number among the processes of its host */
+    const char *hint;                       /* for processes that MPI does not connect */
 } launchers[] = {
-    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "use the mpirun of the MPI that fedkt was built with"},
-    {"mpiexec", "PMI_SIZE", "PMI_RANK", "use the mpirun of the MPI that fedkt was built with"},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "give srun --mpi=pmix, or set FEDKT_MPI=off for separate runs"},
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "use the mpirun of the MPI that fedkt was built with"},
+    {"mpiexec", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "use the mpirun of the MPI that fedkt was built with"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID",
+     "give srun --mpi=pmix, or set FEDKT_MPI=off for separate runs"},
 };
 enum { LATE = 3 }; /* seconds */
 static const char *const sharing[] = {"encode", "moments", "simulate", "experiment"};
@@ -63,6 +66,8 @@ static void look(void)
         return; /* mpirun inside an allocation of Slurm: what mpirun says counts */
     }
 }
+
+unsigned long cli_local_rank(void) { return launch.by ? number(launch.by->local) : 0; }
 
 fkt_status cli_launch_begin(const char *verb)
 {

@@ -17,5 +17,7 @@ void cli_launch_end(int code);
 int cli_on_ranks(const struct cli_command *self, fkt_status (*run)(const void *ctx), const void *ctx);
 struct fkt_ranks *cli_ranks(void); /* for run(); NULL: alone */
 int cli_first_rank(void);          /* 1: this process writes files and prints */
+/* Its number among the processes of its host, from 0; 0 where the launcher does not say it. */
+unsigned long cli_local_rank(void);
 
 #endif

@@ -201,8 +201,7 @@ static fkt_status settle(struct job *j)
     o->network = !a->network ? 1 + (a->quick ? FKT_ARCHITECTURE_RESNET8 : FKT_ARCHITECTURE_RESNET18) : a->network - 1;
     FKT_TRY(cli_threads(a->run.threads, &o->threads));
     if (!o->threads) o->threads = fkt_cpu_count(); /* the bits of a network depend on it */
-    o->device = cli_device_of(a->device);
-    FKT_TRY(fkt_device_resolve(&o->device, NULL, 0));
+    FKT_TRY(cli_device_settle(a->device, &o->device));
     cli_print_device(a->device, o->device, "f32", a->run.quiet);
     if (a->encodings) FKT_TRY(fkt_strdup(&j->encodings, a->encodings));
     else FKT_TRY(fkt_path_join(&j->encodings, a->out, "encodings"));
