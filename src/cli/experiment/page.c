@@ -236,7 +236,7 @@ static const char own_style[] =
     "table.ours td{border-bottom:0}tr.first td{border-top:1px solid var(--line)}"
     "tr.group th{padding-top:14px;color:var(--ink)}tr.first td:first-child{font-weight:600}"
     "@media(max-width:560px){table{font-size:.8rem}th,td{padding:4px 6px}table.ours "
-    "td:first-child{white-space:normal;min-width:6.5em}}\n";
+    "td:first-child,table.ours td:nth-child(2){white-space:normal;min-width:6em}}\n";
 
 static void head(struct fkt_text *t, const struct fkt_page *p)
 {
