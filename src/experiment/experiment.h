@@ -79,6 +79,7 @@ struct fkt_experiment {
     size_t n_metrics;
     uint32_t rounds, rounds_quick; /* of federated methods; 0: it has none */
     int trains_quick;              /* 1: quick runs train networks too */
+    int own_images;                /* 1: the experiment chooses how many images its networks learn from */
     int needs_network;             /* 1: there is nothing without one: no cells where none is trained */
     int invariant;     /* 1: the exact moments of an arm must be the same in all cells of a panel; the report says so */
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
@@ -194,7 +195,8 @@ FKT_MUST_USE fkt_status fkt_store_write(const char *path, json_t *j, size_t form
 /* All cells of a run's folder, by name, or of kept files: NAME.jsonl, or a folder of such. Gives *out, an array of what
  * was put. Hostile input: a file that is not a cell is FKT_E_FORMAT. */
 FKT_MUST_USE fkt_status fkt_store_read(const char *place, json_t **out);
-/* Keeps cells: a file NAME.jsonl for each experiment, a cell a line; files of other experiments stay. */
+/* Keeps cells: a file NAME.jsonl for each experiment, a cell a line; files of other experiments stay. FKT_E_EXISTS when
+ * a file there has cells that would be lost. */
 FKT_MUST_USE fkt_status fkt_store_keep(const char *folder, const json_t *cells);
 
 /* run.c: runs what is missing. A cell that fails is skipped: its key, the reason and the hint go to skipped.json and

@@ -143,6 +143,7 @@ const struct fkt_experiment fkt_experiment_mia_networks = {
     .time = "quick: 50 s of processor time",
     .arm = fkt_attack_arms,
     .n_arms = FKT_ATTACK_ARMS,
+    .own_images = 1,
     .needs_network = 1,
     FKT_ATTACK_TABLE,
     .run = run};

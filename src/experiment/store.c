@@ -132,6 +132,17 @@ static json_t *machine_json(const struct fkt_experiment_options *o)
     return json_string(name);
 }
 
+/* What the cell has in place of the usual; an option that it does not use is not noted. */
+static void note_settings(json_t *j, const struct fkt_cell *c, const struct fkt_experiment_options *o)
+{
+    const struct fkt_experiment *e = c->experiment;
+    const uint32_t usual = o->quick ? e->rounds_quick : e->rounds;
+    if (o->limit && !e->panel) json_object_set_new(j, "limit", json_integer((json_int_t)o->limit));
+    if (o->rounds && e->rounds && o->rounds != usual) json_object_set_new(j, "rounds", json_integer(o->rounds));
+    if (o->per_class && c->arm->codec && !e->own_images && fkt_experiment_trains(e, o))
+        json_object_set_new(j, "per_class", json_integer((json_int_t)o->per_class));
+}
+
 fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points,
                          const struct fkt_experiment_options *o)
 {
@@ -142,10 +153,7 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
-    if (j && o->rounds && c->experiment->rounds) json_object_set_new(j, "rounds", json_integer(o->rounds));
-    if (j && o->per_class && fkt_experiment_trains(c->experiment, o))
-        json_object_set_new(j, "per_class", json_integer((json_int_t)o->per_class));
-    if (j && o->limit) json_object_set_new(j, "limit", json_integer((json_int_t)o->limit));
+    if (j) note_settings(j, c, o);
     FKT_TRY(fkt_store_write(path, j, JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(points);
@@ -163,8 +171,10 @@ static fkt_status add_cell(json_t *into, const char *text, size_t len, const cha
 {
     json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
     const char *schema = json_string_value(json_object_get(j, "schema"));
+    const json_t *seed = json_object_get(j, "seed");
     fkt_status st = FKT_OK;
-    if (!schema || strcmp(schema, "fedkt.cell/1") != 0 || !json_is_array(json_object_get(j, "points")))
+    if (!json_is_integer(seed) || json_integer_value(seed) < 0 || !schema || strcmp(schema, "fedkt.cell/1") != 0 ||
+        !json_is_array(json_object_get(j, "points")))
         st = fkt_fail(FKT_E_FORMAT, "'%s' is not a cell of an experiment", path);
     else if (json_array_append(into, j) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", path);
     json_decref(j);
@@ -245,6 +255,34 @@ out:
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+static char *line_of(const json_t *cell)
+{
+    return json_dumps(cell, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+}
+
+/* All cells that are kept there already must be among the lines. */
+static fkt_status lose_nothing(const char *path, char *const *line, size_t n)
+{
+    json_t *old = json_array();
+    const json_t *cell;
+    size_t i;
+    fkt_status st = FKT_OK;
+    if (access(path, F_OK) == 0) FKT_TRY(read_cells(path, 1, old));
+    json_array_foreach (old, i, cell) {
+        char *text = line_of(cell);
+        const int there = text && bsearch(&text, line, n, sizeof *line, by_text);
+        free(text);
+        if (!there) {
+            st = fkt_fail_hint(FKT_E_EXISTS, "name that file among the cells of the report, or delete it first",
+                               "'%s' keeps cells that are not among these", path);
+            goto out;
+        }
+    }
+out:
+    json_decref(old);
+    return st;
+}
+
 /* Lines in the order of their bytes, each once: the file depends on the cells alone, not on their folders. */
 static fkt_status keep_one(const char *folder, const char *name, const json_t *cells)
 {
@@ -259,7 +297,7 @@ static fkt_status keep_one(const char *folder, const char *name, const json_t *c
     json_array_foreach (cells, i, cell) {
         const char *of = json_string_value(json_object_get(cell, "experiment"));
         if (!of || strcmp(of, name) != 0) continue;
-        line[lines] = json_dumps(cell, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+        line[lines] = line_of(cell);
         if (!line[lines++]) {
             st = fkt_fail(FKT_E_NOMEM, "out of memory for the cells of '%s'", name);
             goto out;
@@ -267,11 +305,12 @@ static fkt_status keep_one(const char *folder, const char *name, const json_t *c
     }
     if (!lines) goto out;
     qsort(line, lines, sizeof *line, by_text);
+    snprintf(file, sizeof file, "%s.jsonl", name);
+    FKT_TRY(fkt_path_join(&path, folder, file));
+    FKT_TRY(lose_nothing(path, line, lines));
     for (i = 0; i < lines; i++)
         if (!i || strcmp(line[i], line[i - 1]) != 0) fkt_text_addf(&t, "%s\n", line[i]);
     FKT_TRY(fkt_text_status(&t));
-    snprintf(file, sizeof file, "%s.jsonl", name);
-    FKT_TRY(fkt_path_join(&path, folder, file));
     FKT_TRY(fkt_file_write(path, t.s, t.len, FKT_FILE_REPLACE));
 out:
     for (i = 0; line && i < n; i++) free(line[i]);

@@ -107,7 +107,8 @@ static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *
                             const json_t *point)
 {
     const json_t *values = json_object_get(point, "values");
-    const char *moments = text_of(json_object_get(point, "facts"), "moments_sha256");
+    const char *given = text_of(json_object_get(point, "facts"), "moments_sha256");
+    const char *moments = given[strspn(given, "0123456789abcdef")] ? "" : given; /* a hash, or nothing */
     struct fkt_summary_row *r;
     fkt_status st;
     FKT_TRY(row_of(s, e, cell, point, &r));
@@ -151,6 +152,7 @@ fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
     }
     for (size_t r = 0; r < out->n; r++)
         for (size_t m = 0; m < out->row[r].experiment->n_metrics; m++) average(&out->row[r].value[m]);
+    fkt_summary_source_sort(out);
     if (out->n) qsort(out->row, out->n, sizeof *out->row, compare);
 out:
     if (st != FKT_OK) fkt_summary_clear(out);

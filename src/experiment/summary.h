@@ -21,13 +21,19 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
     struct fkt_summary_value *value; /* (n_metrics) */
     char moments[65];                /* hash of the exact moments: "" none, "differ" where cells disagree */
 };
-enum { FKT_SETTINGS = 3 };
+enum { FKT_SETTINGS = 3, FKT_NAMES_MAX = 8 };
 struct fkt_summary_source { /* of the cells of one panel of an experiment, or of all its panels */
     const struct fkt_experiment *experiment;
-    char panel[64], version[64], machine[320]; /* lists of names */
-    uint64_t seed[FKT_SEEDS_MAX];              /* (n_seeds) ascending */
+    char panel[64];
+    struct fkt_summary_names {
+        char name[FKT_NAMES_MAX][96]; /* (n) in order */
+        size_t n;
+        int others; /* 1: there were more */
+    } version, machine;
+    uint64_t seed[FKT_SEEDS_MAX]; /* (n_seeds) ascending */
     size_t n_seeds;
     int quick;
+    int noted;                       /* 1: a cell has been noted */
     long long setting[FKT_SETTINGS]; /* limit, rounds, images of a class; 0: the usual ones */
 };
 struct fkt_summary {
@@ -50,14 +56,18 @@ const struct fkt_summary_row *fkt_summary_find(const struct fkt_summary *s, cons
 
 /* summary_source.c */
 struct fkt_text;
+typedef void fkt_escape(struct fkt_text *t, const char *s); /* fkt_text_add, fkt_markdown_text, fkt_html_text */
 FKT_MUST_USE fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_experiment *e,
                                                 const json_t *cell);
+void fkt_summary_source_sort(struct fkt_summary *s); /* by panel, whatever order the cells came in */
 int fkt_summary_source_quick(const struct fkt_summary *s,
                              const struct fkt_experiment *e); /* are its cells quick ones? */
 struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s,
-                                                 const struct fkt_experiment *e);      /* all panels as one */
+                                                 const struct fkt_experiment *e); /* all panels as one */
+/* "a and b" or, for JSON, whatever stands between. */
+void fkt_summary_source_names(struct fkt_text *t, const struct fkt_summary_names *names, const char *between,
+                              fkt_escape *escape);
 void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o); /* "0, 1, 2" */
-typedef void fkt_escape(struct fkt_text *t, const char *s); /* fkt_markdown_text, fkt_html_text */
 /* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ. */
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape);

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BETWEEN_MACHINES " and "
@@ -17,7 +17,9 @@
 /* What a run may have asked for in place of the usual, and a reader of its table must know. */
 static const struct setting {
     const char *key, *title;
-} settings[FKT_SETTINGS] = {{"limit", "records"}, {"rounds", "rounds"}, {"per_class", "images of a class, drawn once"}};
+    int some; /* 1: cells without it may stand beside: heads beside networks */
+} settings[FKT_SETTINGS] = {
+    {"limit", "records", 0}, {"rounds", "rounds", 0}, {"per_class", "images of a class, drawn once, for a network", 1}};
 
 static const char *text_of(const json_t *j, const char *key)
 {
@@ -40,19 +42,31 @@ out:
     return st;
 }
 
-/* Adds a name to a list that does not have it. */
-static void note_name(char *list, size_t cap, const char *name, const char *between)
+/* In the order of their bytes, so that the order of cells does not matter. */
+static void note_name(struct fkt_summary_names *names, const char *found)
 {
-    const size_t n = strlen(name), gap = strlen(between);
-    const char *at = list;
-    size_t len = strlen(list);
-    while (n && (at = strstr(at, name))) {
-        const int begins = at == list || ((size_t)(at - list) >= gap && !strncmp(at - gap, between, gap));
-        if (begins && (!at[n] || !strncmp(at + n, between, gap))) return;
-        at++;
+    char name[sizeof *names->name];
+    size_t to = names->n;
+    fkt_text_cut(name, sizeof name, found);
+    for (size_t i = 0; i < names->n; i++)
+        if (!strcmp(names->name[i], name)) return;
+    if (to == FKT_NAMES_MAX) {
+        names->others = 1;
+        return;
     }
-    if (!n || len + gap + n + 1 > cap) return; /* a list that is full stays as it is */
-    snprintf(list + len, cap - len, "%s%s", len ? between : "", name);
+    for (names->n++; to && strcmp(names->name[to - 1], name) > 0; to--)
+        memcpy(names->name[to], names->name[to - 1], sizeof name);
+    memcpy(names->name[to], name, sizeof name);
+}
+
+void fkt_summary_source_names(struct fkt_text *t, const struct fkt_summary_names *names, const char *between,
+                              fkt_escape *escape)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        fkt_text_add(t, i ? between : "");
+        escape(t, names->name[i]);
+    }
+    if (names->others) fkt_text_addf(t, "%sothers", between);
 }
 
 /* In ascending order; those beyond the room are left out. */
@@ -79,17 +93,29 @@ fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_exper
     FKT_TRY(source_of(s, e, text_of(cell, "panel"), &o));
     for (size_t i = 0; i < FKT_SETTINGS; i++) {
         const long long value = json_integer_value(json_object_get(cell, settings[i].key));
-        if (o->n_seeds && o->setting[i] != value)
+        if (o->noted && o->setting[i] != value && !(settings[i].some && (!value || !o->setting[i])))
             return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', differ in their %s",
                                  e->name, o->panel, settings[i].key);
-        o->setting[i] = value;
+        if (value) o->setting[i] = value;
     }
     o->quick = quick;
-    note_name(o->machine, sizeof o->machine, text_of(cell, "machine"), BETWEEN_MACHINES);
-    note_name(o->version, sizeof o->version, text_of(cell, "version"), ", ");
+    o->noted = 1;
+    note_name(&o->machine, text_of(cell, "machine"));
+    note_name(&o->version, text_of(cell, "version"));
     if (json_is_integer(seed)) note_seed(o, (uint64_t)json_integer_value(seed));
 out:
     return st;
+}
+
+static int by_panel(const void *pa, const void *pb)
+{
+    const struct fkt_summary_source *a = pa, *b = pb;
+    return strcmp(a->panel, b->panel);
+}
+
+void fkt_summary_source_sort(struct fkt_summary *s)
+{
+    if (s->n_sources) qsort(s->source, s->n_sources, sizeof *s->source, by_panel);
 }
 
 int fkt_summary_source_quick(const struct fkt_summary *s, const struct fkt_experiment *e)
@@ -101,11 +127,18 @@ int fkt_summary_source_quick(const struct fkt_summary *s, const struct fkt_exper
 
 /* ---- in words ---- */
 
+static int same_names(const struct fkt_summary_names *a, const struct fkt_summary_names *b)
+{
+    for (size_t i = 0; i < a->n && a->n == b->n; i++)
+        if (strcmp(a->name[i], b->name[i]) != 0) return 0;
+    return a->n == b->n && a->others == b->others;
+}
+
 static int same(const struct fkt_summary_source *a, const struct fkt_summary_source *b)
 {
-    return a->experiment == b->experiment && !strcmp(a->version, b->version) && !strcmp(a->machine, b->machine) &&
-           !memcmp(a->setting, b->setting, sizeof a->setting) && a->n_seeds == b->n_seeds &&
-           !memcmp(a->seed, b->seed, a->n_seeds * sizeof *a->seed);
+    return a->experiment == b->experiment && same_names(&a->version, &b->version) &&
+           same_names(&a->machine, &b->machine) && !memcmp(a->setting, b->setting, sizeof a->setting) &&
+           a->n_seeds == b->n_seeds && !memcmp(a->seed, b->seed, a->n_seeds * sizeof *a->seed);
 }
 
 void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o)
@@ -150,9 +183,9 @@ void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, co
         if (n++) fkt_text_add(t, ". ");
         panels_text(t, s, o, escape);
         fkt_text_add(t, "fedkt ");
-        escape(t, o->version);
+        fkt_summary_source_names(t, &o->version, ", ", escape);
         fkt_text_add(t, "; ");
-        escape(t, o->machine);
+        fkt_summary_source_names(t, &o->machine, BETWEEN_MACHINES, escape);
         fkt_text_add(t, o->n_seeds == 1 ? "; seed " : "; seeds ");
         fkt_summary_source_seeds(t, o);
         for (size_t k = 0; k < FKT_SETTINGS; k++)
@@ -167,8 +200,8 @@ struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s, co
     for (size_t i = 0; i < s->n_sources; i++) {
         const struct fkt_summary_source *o = &s->source[i];
         if (o->experiment != e) continue;
-        note_name(all.version, sizeof all.version, o->version, ", ");
-        note_name(all.machine, sizeof all.machine, o->machine, BETWEEN_MACHINES);
+        for (size_t k = 0; k < o->version.n; k++) note_name(&all.version, o->version.name[k]);
+        for (size_t k = 0; k < o->machine.n; k++) note_name(&all.machine, o->machine.name[k]);
         for (size_t k = 0; k < o->n_seeds; k++) note_seed(&all, o->seed[k]);
     }
     return all;

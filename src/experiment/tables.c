@@ -79,10 +79,14 @@ fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct 
     const int invariant = e->invariant ? fkt_summary_invariant(s, e) : -1;
     const struct fkt_summary_source source = fkt_summary_source_all(s, e);
     json_t *rows = json_array(), *j;
-    struct fkt_text seeds;
+    struct fkt_text seeds, version, machine;
     char *text;
     fkt_status st;
     fkt_text_init(&seeds);
+    fkt_text_init(&version);
+    fkt_text_init(&machine);
+    fkt_summary_source_names(&version, &source.version, ", ", fkt_text_add);
+    fkt_summary_source_names(&machine, &source.machine, " and ", fkt_text_add);
     fkt_summary_source_seeds(&seeds, &source);
     for (size_t i = 0; i < s->n; i++) {
         const struct fkt_summary_row *r = &s->row[i];
@@ -95,9 +99,11 @@ fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct 
         json_array_append_new(rows, j);
     }
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:s s:b s:o}", "schema", "fedkt.table/1", "experiment", e->name, "paper",
-                  e->paper, "version", source.version, "machine", source.machine, "seeds", seeds.s, "delta", "1e-5",
-                  "quick", source.quick, "rows", rows);
+                  e->paper, "version", version.s, "machine", machine.s, "seeds", seeds.s, "delta", "1e-5", "quick",
+                  source.quick, "rows", rows);
     fkt_text_clear(&seeds);
+    fkt_text_clear(&version);
+    fkt_text_clear(&machine);
     if (j && invariant >= 0) json_object_set_new(j, "same_moments", json_boolean(invariant));
     text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(j);

@@ -391,6 +391,12 @@ class Experiment(binary.Case):
         for again in ("again", "third"):
             self.assertEqual(tree(self.folder / again), tree(self.folder / "first"))
         self.assertEqual(tree(self.folder / "kept-again"), tree(self.folder / "kept"))
+        self.fedkt("experiment mechanism --quick --seeds 2 --out more")
+        kept = self.bytes("kept/mechanism.jsonl")
+        self.fedkt("experiment report more --keep kept", code=1)  # would lose what is kept there
+        self.assertEqual(self.bytes("kept/mechanism.jsonl"), kept)
+        self.fedkt("experiment report more kept --keep kept")
+        self.assertGreater(len(self.bytes("kept/mechanism.jsonl")), len(kept))
         with open(self.folder / "kept/clients.jsonl", "a") as file:
             file.write("{}\n")
         self.fedkt("experiment report kept --out bad", code=1)
@@ -405,10 +411,12 @@ class Experiment(binary.Case):
         self.fits("cell", cell)
         self.assertEqual((cell["arm"], cell["per_class"]), ("joint", 5))
         self.assertIn("resnet8", cell["points"][0]["values"])
-        self.assertIn("; 5 images of a class, drawn once;", (self.folder / "run/report.html").read_text())
+        page = (self.folder / "run/report.html").read_text()
+        self.assertIn("; 5 images of a class, drawn once, for a network;", page)
         self.fedkt("experiment epsilon --quick --arms joint --per-class 6 --out run --resume", code=1)
         self.fedkt("experiment epsilon --quick --arms paper --per-class 5 --out run --resume", code=1)
         self.fedkt("experiment epsilon --quick --arms fedavg --out other", code=2)
+        self.fedkt("experiment samples --quick --network none --out none", code=2)  # no cells at all
 
     def test_the_tables_of_the_documentation_are_those_of_the_kept_cells(self):
         docs = binary.ROOT / "docs"

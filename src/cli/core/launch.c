@@ -67,7 +67,13 @@ static void look(void)
     }
 }
 
-unsigned long cli_local_rank(void) { return launch.by ? number(launch.by->local) : 0; }
+/* Also of copies that are independent: they are on one host all the same. */
+unsigned long cli_local_rank(void)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (getenv(launchers[i].local)) return number(launchers[i].local);
+    return 0;
+}
 
 fkt_status cli_launch_begin(const char *verb)
 {

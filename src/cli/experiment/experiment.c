@@ -48,14 +48,22 @@ static int parse_network(const char *word)
 
 /* ---- --list ---- */
 
+static json_t *arms_json(const struct fkt_experiment *e)
+{
+    json_t *arms = json_array();
+    for (size_t i = 0; i < e->n_arms + e->n_more; i++)
+        json_array_append_new(arms, json_string((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name));
+    return arms;
+}
+
 static fkt_status print_list(const struct asked *a)
 {
     const struct fkt_experiment *e;
     json_t *all = a->run.json ? json_array() : NULL;
     for (size_t i = 0; (e = fkt_experiment_at(i)); i++)
         if (a->run.json)
-            json_array_append_new(all, json_pack("{s:s s:s s:s s:s}", "name", e->name, "paper", e->paper, "about",
-                                                 e->about, "time", e->time));
+            json_array_append_new(all, json_pack("{s:s s:s s:s s:s s:o}", "name", e->name, "paper", e->paper, "about",
+                                                 e->about, "time", e->time, "arms", arms_json(e)));
         else printf("%-14s %s\n%-14s %s; %s\n", e->name, e->about, "", e->paper, e->time);
     return a->run.json ? cli_print_json(all) : FKT_OK;
 }
@@ -150,8 +158,8 @@ static fkt_status read_arms(struct job *j)
         int found = 0;
         for (size_t k = 0; k < j->options.n_experiments; k++) found |= has_arm(j->experiments[k], j->arms[i]);
         if (!found)
-            return fkt_fail_hint(FKT_E_ARG, "a cell's file is EXPERIMENT.SET.ARM...", "--arms: there is no arm '%s'",
-                                 j->arms[i]);
+            return fkt_fail_hint(FKT_E_ARG, "'fedkt experiment --list --json' names the arms of each",
+                                 "--arms: there is no arm '%s'", j->arms[i]);
     }
 out:
     return st;
@@ -424,7 +432,7 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
         CLI_OPT_WHOLE(
             "limit", &a.limit, "N", 0,
             "use N records of each set in place of all, spread evenly over the classes; test splits stay whole"),
-        CLI_OPT_TEXT("arms", &a.arms, "NAME,NAME", 0, "these arms alone: paper, joint, guide, ... (default: all)"),
+        CLI_OPT_TEXT("arms", &a.arms, "NAME,NAME", 0, "these arms alone; --list --json names them (default: all)"),
         CLI_OPT_FLAG("quick", &a.quick, "some hundred records, a small network, few positions: minutes on two cores"),
         CLI_OPT_TEXT("seeds", &a.seeds, "S,S", 0, "seeds of all randomness, noise included (default: 0)"),
         CLI_OPT_CHOICE_GIVEN("network", &a.network, parse_network, "auto, none, resnet18 or resnet8",
@@ -432,9 +440,11 @@ int cli_experiment(const struct cli_command *self, int argc, char **argv)
                              &a.network_given),
         {CLI_POSITIVE, "rounds", &a.rounds, "N", "rounds of federated methods (default: 50 as in the paper, --quick 2)",
          0, NULL, NULL, &a.rounds_given},
-        CLI_OPT_WHOLE("per-class", &a.per_class, "N", 0,
-                      "draw N images of a class once for each network, in place of new ones in each epoch: minutes in "
-                      "place of hours without a card"),
+        {CLI_POSITIVE, "per-class", &a.per_class, "N",
+         "networks of releases learn from N images of a class that are drawn once, in place of new ones in each epoch, "
+         "and "
+         "without public images: what one can wait for without a card",
+         0, NULL, NULL, NULL},
         CLI_ENCODINGS_ROW(a.encodings),
         CLI_OPT_TEXT("weights", &a.weights, "PATH", 0,
                      "published weights of codecs that do not come with the program (default: the cache)"),

@@ -151,16 +151,50 @@ static void sources_are_named_where_panels_differ(void **state)
     other = json_deep_copy(json_array_get(cells, 0));
     json_object_set_new(other, "panel", json_string("cifar10"));
     json_object_set_new(other, "machine", json_string("a <card>"));
-    json_array_append(cells, other);
-    json_object_set_new(other, "arm", json_string("guide")); /* another machine for a part of a panel */
     json_array_append_new(cells, json_deep_copy(other));
-    json_object_set_new(json_array_get(cells, 5), "machine", json_string("m"));
-    json_decref(other);
+    json_object_set_new(other, "arm", json_string("guide")); /* another machine for a part of a panel */
+    json_object_set_new(other, "machine", json_string("m"));
+    json_array_append_new(cells, other);
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_text_init(&t);
     fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
-    assert_string_equal(t.s, "EuroSAT: fedkt 1; m; seeds 0, 1. CIFAR-10: fedkt 1; a &lt;card&gt; and m; seed 0");
+    assert_string_equal(t.s, "CIFAR-10: fedkt 1; a &lt;card&gt; and m; seed 0. EuroSAT: fedkt 1; m; seeds 0, 1");
     fkt_text_clear(&t);
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
+/* Cells of other limits do not stand in one table; heads without a number of images stand beside networks with one. */
+static void settings_of_a_panel_are_the_same(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    struct fkt_summary s;
+    struct fkt_text t;
+    json_t *cells = cells_of("aa");
+    (void)state;
+    json_object_set_new(json_array_get(cells, 0), "per_class", json_integer(5));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_text_init(&t);
+    fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
+    assert_string_equal(t.s, "fedkt 1; m; seeds 0, 1; 5 images of a class, drawn once, for a network");
+    fkt_text_clear(&t);
+    fkt_summary_clear(&s);
+    json_object_set_new(json_array_get(cells, 1), "per_class", json_integer(6));
+    CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    json_object_del(json_array_get(cells, 1), "per_class");
+    json_object_set_new(json_array_get(cells, 1), "limit", json_integer(400));
+    CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    json_decref(cells);
+}
+
+static void a_hash_that_is_none_is_left_out(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    struct fkt_summary s;
+    json_t *cells = cells_of("<img src=//a.co>");
+    (void)state;
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_string_equal(fkt_summary_find(&s, e, "eurosat", "joint", "5", NULL)->moments, "");
     fkt_summary_clear(&s);
     json_decref(cells);
 }
@@ -251,6 +285,8 @@ int main(void)
         cmocka_unit_test(published_figures_are_whole),
         cmocka_unit_test(cells_of_several_folders),
         cmocka_unit_test(sources_are_named_where_panels_differ),
+        cmocka_unit_test(settings_of_a_panel_are_the_same),
+        cmocka_unit_test(a_hash_that_is_none_is_left_out),
         cmocka_unit_test(words_of_cells_are_no_markup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
