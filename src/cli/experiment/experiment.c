@@ -388,15 +388,15 @@ static fkt_status report(const struct asked *a)
     size_t filled = 0;
     fkt_status st = FKT_OK;
     if (a->words.n < 2) st = fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment', or kept cells");
-    else if (!a->out && !is_run(a->words.list[1]))
-        st = fkt_fail(FKT_E_ARG, "'%s' is not the folder of a run: give one for the report with --out",
-                      a->words.list[1]);
     for (size_t i = 1; st == FKT_OK && i < a->words.n; i++) {
         st = fkt_store_read(a->words.list[i], &cells);
         if (st == FKT_OK && json_array_extend(all, cells) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory");
         json_decref(cells);
         cells = NULL;
     }
+    if (st == FKT_OK && !a->out && !is_run(a->words.list[1]))
+        st = fkt_fail(FKT_E_ARG, "'%s' is not the folder of a run: give one for the report with --out",
+                      a->words.list[1]);
     if (st != FKT_OK) goto out;
     FKT_TRY(fkt_summary_make(&s, all));
     FKT_TRY(fkt_paper_figures(&paper));
