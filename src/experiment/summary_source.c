@@ -69,7 +69,7 @@ void fkt_summary_source_names(struct fkt_text *t, const struct fkt_summary_names
     if (names->others) fkt_text_addf(t, "%sothers", between);
 }
 
-/* In ascending order; those beyond the room are left out. */
+/* In ascending order; those beyond FKT_SEEDS_MAX are left out. */
 static void note_seed(struct fkt_summary_source *o, uint64_t seed)
 {
     size_t to = o->n_seeds;
