@@ -232,13 +232,11 @@ def share(case):
 
 
 def gather(case):
-    """Halves away from zero."""
+    """Halves to the even integer, as round() of a fraction has it."""
     scale, size = case["plan"]["count_scale"], (case["length"] + 1) * (case["length"] + 2) // 2
     out = list(case["total"])
     for c in range(case["classes"]):
-        v = Fraction(abs(out[c * size]), scale)
-        q = math.floor(v + Fraction(1, 2))
-        out[c * size] = q if out[c * size] >= 0 else -q
+        out[c * size] = round(Fraction(out[c * size], scale))
     return out
 
 

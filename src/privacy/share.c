@@ -135,11 +135,12 @@ out:
     return st;
 }
 
-/* x/scale to the nearest integer, halves away from zero, so that rounding is symmetric. */
+/* x/scale to the nearest integer, halves to the even one: share_plan.md, step 8, says why. */
 static int64_t divide_rounded(int64_t x, uint32_t scale)
 {
     const uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-    const int64_t q = (int64_t)(size / scale + (size % scale >= (scale + 1) / 2));
+    const uint64_t down = size / scale, twice = 2 * (size % scale);
+    const int64_t q = (int64_t)(down + (twice > scale || (twice == scale && down % 2 == 1)));
     return x < 0 ? -q : q;
 }
 

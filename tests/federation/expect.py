@@ -62,11 +62,10 @@ def share(plan, seed, site, moments):
 
 
 def release(plan, shares):
-    """What the survivors' shares become: their sum, counts in units again, halves away from zero."""
+    """What the survivors' shares become: their sum, counts in units again, halves to the even integer."""
     total = [sum(column) for column in zip(*shares)]
     for at in (at for at, kind in enumerate(plan.kinds()) if kind == 0):
-        size = (2 * abs(total[at]) + plan.count_scale) // (2 * plan.count_scale)
-        total[at] = size if total[at] >= 0 else -size
+        total[at] = round(Fraction(total[at], plan.count_scale))
     return total
 
 

@@ -55,7 +55,7 @@ static void totals_have_the_variance_planned(void **state)
             CHECK_REL(variance_of(noised, i, N, i == 0 ? BASE * (double)shares : 0), want[i], tolerance);
         const double surplus = (double)shares / COUNTED; /* 1, and then 20/16 */
         CHECK_REL(want[1], surplus * p.plan.sigma[0].sum * p.plan.sigma[0].sum, 1e-9);
-        const double k2 = (double)p.count_scale * p.count_scale; /* halves away from zero */
+        const double k2 = (double)p.count_scale * p.count_scale; /* halves to the even integer */
         CHECK_REL(want[0], surplus * p.plan.sigma_count * p.plan.sigma_count + (k2 + 2) / (12 * k2), 1e-9);
         for (int i = 0; i < K * N; i++) {
             const int64_t mean = i % N == 0 ? (int64_t)BASE * shares * p.count_scale : 0;

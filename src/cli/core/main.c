@@ -128,8 +128,8 @@ static const struct cli_command commands[] = {
      cli_simulate},
     {"audit", "try to break a release: a lower bound on epsilon by attack", "--epsilon E --delta D",
      "Releases two worst-case neighbouring datasets many times and distinguishes them with the optimal test.\n"
-     "A lower bound above epsilon would prove a bug. It attacks the central mechanism, as 'fedkt release' runs it;\n"
-     "the noise shares of a federation are not attacked here.\n"
+     "A lower bound above epsilon would prove a bug. It attacks the central mechanism, as 'fedkt release' runs it,\n"
+     "and the noise shares of a federation, and compares the noise of every number with what is claimed of it.\n"
      "Example: fedkt audit --epsilon 1 --delta 1e-5",
      cli_audit},
     {"experiment", "tables and figures of the paper, ours and its own mechanism side by side",

@@ -115,6 +115,30 @@ static void sizes_and_shares_are_checked(void **state)
     CHECK_REL(sigma.part[0].sum * sigma.part[0].sum, p.plan.sigma[0].sum * p.plan.sigma[0].sum * 240 / 180, 1e-12);
 }
 
+/* Errors of rounding have mean 0 and the claimed variance over any two neighbouring integers, on both sides of 0: so
+ * they do for noise of every count, an empty class's among them. */
+static void rounding_of_counts_has_no_direction(void **state)
+{
+    const struct fkt_privacy_spec s = {
+        .epsilon = 10, .delta = 1e-5, .split_count = 40, .parts = 1, .part = {{64, 20, 40}}};
+    struct fkt_share_plan p;
+    (void)state;
+    CHECK_OK(fkt_privacy_plan_shares(&p, &s, 16, 20));
+    const int64_t k = p.count_scale;
+    CHECK(k > 1);
+    for (int64_t from = -4 * k; from <= 4 * k; from += k) {
+        int64_t sum = 0, squares = 0;
+        for (int64_t t = from; t < from + 2 * k; t++) {
+            int64_t x[6] = {t};
+            CHECK_OK(fkt_privacy_gather(x, x, 1, ONE_PART(2, 64), &p, 16));
+            sum += k * x[0] - t;
+            squares += (k * x[0] - t) * (k * x[0] - t);
+        }
+        CHECK(sum == 0);
+        CHECK(squares == 2 * k * (k * k + 2) / 12);
+    }
+}
+
 static void extreme_totals_are_rounded_too(void **state)
 {
     struct fkt_share_plan p;
@@ -186,6 +210,7 @@ int main(void)
         cmocka_unit_test(shares_are_the_oracles),
         cmocka_unit_test(sizes_and_shares_are_checked),
         cmocka_unit_test(noise_does_not_depend_on_the_records),
+        cmocka_unit_test(rounding_of_counts_has_no_direction),
         cmocka_unit_test(extreme_totals_are_rounded_too),
         cmocka_unit_test(a_failure_on_the_way_leaves_nothing),
     };
