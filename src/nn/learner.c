@@ -265,11 +265,14 @@ fkt_status fkt_learner_backward_input(struct fkt_learner *l, const float *dout, 
     return backward(l, dout, din);
 }
 
+static int pulls(const struct fkt_optimizer *o) { return o->kind == FKT_OPTIMIZER_SGD && o->pull > 0; }
+
 fkt_status fkt_learner_step(struct fkt_learner *l, const struct fkt_optimizer *o)
 {
     fkt_status st;
     if (!l->has_gradients) return fkt_fail(FKT_E_STATE, "a step needs a backward before it");
     FKT_TRY(fkt_optimizer_check(o));
+    if (pulls(o) && !l->has_average) return fkt_fail(FKT_E_STATE, "a step cannot pull: no average has been taken yet");
     l->ran = 0;
     FKT_TRY(l->backend->step(l->self, o));
     if (o->kind == FKT_OPTIMIZER_ADAM) l->has_second = 1;
@@ -328,6 +331,7 @@ out:
 
 static fkt_status check_plan(const struct fkt_learner *l, const struct fkt_epoch_steps *e)
 {
+    int average = l->has_average;
     fkt_status st = FKT_OK;
     FKT_TRY(fkt_loss_check(&e->loss, l->has_teacher));
     if (!isfinite(e->loss_before)) return fkt_fail(FKT_E_ARG, "the sum of losses before a plan is not finite");
@@ -339,6 +343,9 @@ static fkt_status check_plan(const struct fkt_learner *l, const struct fkt_epoch
     for (size_t i = 0; i < e->steps; i++) {
         FKT_TRY(fkt_optimizer_check(&e->step[i].optimizer));
         if (!(e->step[i].average < 0)) FKT_TRY(check_average(e->step[i].average));
+        if (pulls(&e->step[i].optimizer) && !average)
+            return fkt_fail(FKT_E_STATE, "step %zu cannot pull: no average will have been taken by then", i);
+        average |= e->step[i].average >= 0;
     }
 out:
     return st;

@@ -28,15 +28,17 @@ struct fkt_learner_spec {
 };
 
 /* On all parameters, with g = gradient + decay w, as PyTorch's SGD and Adam:
- *   SGD   v = momentum v + g; w -= rate (nesterov ? g + momentum v : v); v starts at 0
+ *   SGD   v = momentum v + g; w -= rate (nesterov ? g + momentum v : v); v starts at 0. With a pull the loss has
+ *         (pull / 2) |w - average|^2 too: g += pull (w - average), by what fkt_learner_average or a write left there
  *   Adam  m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2; both start at 0
  *         w -= rate m / (1 - beta1^step) / (sqrt(s / (1 - beta2^step)) + epsilon) */
 enum fkt_optimizer_kind { FKT_OPTIMIZER_SGD = 0, FKT_OPTIMIZER_ADAM };
 struct fkt_optimizer {
     enum fkt_optimizer_kind kind;
     float rate, decay;
-    float momentum; /* SGD, and the next */
+    float momentum; /* SGD, and the next two */
     int nesterov;
+    float pull;
     float beta1, beta2, epsilon; /* Adam, and the next */
     uint64_t step;               /* counts from 1 */
 };
@@ -131,7 +133,8 @@ FKT_MUST_USE fkt_status fkt_learner_forward(struct fkt_learner *l, const float *
 FKT_MUST_USE fkt_status fkt_learner_backward(struct fkt_learner *l, const float *dout);
 /* The same for a frozen network: din (batch, C, H, W), the gradient by `in`. */
 FKT_MUST_USE fkt_status fkt_learner_backward_input(struct fkt_learner *l, const float *dout, float *din);
-FKT_MUST_USE fkt_status fkt_learner_step(struct fkt_learner *l, const struct fkt_optimizer *o); /* after a backward */
+/* After a backward. FKT_E_STATE: it pulls, and there is no average. */
+FKT_MUST_USE fkt_status fkt_learner_step(struct fkt_learner *l, const struct fkt_optimizer *o);
 /* average = decay average + (1 - decay) weight, statistics included; decay 0 copies. The first call allocates it. */
 FKT_MUST_USE fkt_status fkt_learner_average(struct fkt_learner *l, float decay);
 

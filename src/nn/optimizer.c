@@ -16,10 +16,12 @@ fkt_status fkt_optimizer_check(const struct fkt_optimizer *o)
         return fkt_fail(FKT_E_ARG, "a step takes a finite rate and a decay that is not negative");
     switch (o->kind) {
     case FKT_OPTIMIZER_SGD:
+        if (!(o->pull >= 0 && isfinite(o->pull))) return fkt_fail(FKT_E_ARG, "a step's pull is finite, not negative");
         return is_share(o->momentum) ? FKT_OK : fkt_fail(FKT_E_ARG, "a step of SGD takes a momentum of 0 to 1");
     case FKT_OPTIMIZER_ADAM:
         if (!(is_share(o->beta1) && is_share(o->beta2) && o->epsilon > 0 && isfinite(o->epsilon)))
             return fkt_fail(FKT_E_ARG, "a step of Adam takes betas of 0 to 1 and an epsilon above 0");
+        if (o->pull != 0) return fkt_fail(FKT_E_ARG, "a step of Adam has no pull");
         return o->step ? FKT_OK : fkt_fail(FKT_E_ARG, "the steps of Adam count from 1");
     }
     return fkt_fail(FKT_E_ARG, "no such optimiser");

@@ -116,15 +116,17 @@ static inline void learner_case_release(struct learner_case *p)
     fkt_free(p->dout);
 }
 
-/* One step of descent on its batch, plain or Nesterov's in turn, and of the average. */
+/* One step of descent on its batch, plain or Nesterov's in turn, pulled to the average, and of the average, which begins
+ * where the first step does. */
 static inline void learner_case_step(struct learner_case *p, int i)
 {
-    const struct fkt_optimizer plain = {.rate = 0.05F, .momentum = 0.9F, .decay = 5e-4F},
-                               nesterov = {.rate = 0.02F, .momentum = 0.9F, .decay = 5e-4F, .nesterov = 1};
+    const struct fkt_optimizer plain = {.rate = 0.05F, .momentum = 0.9F, .decay = 5e-4F, .pull = 0.5F},
+                               nesterov = {.rate = 0.02F, .momentum = 0.9F, .decay = 5e-4F, .nesterov = 1, .pull = 2};
     CHECK_OK(fkt_learner_forward(p->l, p->in, p->out));
     CHECK_OK(fkt_learner_backward(p->l, p->dout));
+    if (!i) CHECK_OK(fkt_learner_average(p->l, 0));
     CHECK_OK(fkt_learner_step(p->l, i % 2 ? &nesterov : &plain));
-    CHECK_OK(fkt_learner_average(p->l, i ? 0.9F : 0));
+    CHECK_OK(fkt_learner_average(p->l, 0.9F));
 }
 
 #endif

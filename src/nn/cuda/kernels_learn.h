@@ -77,7 +77,7 @@ FKT_MUST_USE fkt_status fkt_cuda_learn_pool_back(const struct fkt_cuda_pool *p, 
 struct fkt_cuda_planned {
     enum fkt_optimizer_kind kind;
     int nesterov;
-    double rate, decay, momentum, beta1, beta2, epsilon;
+    double rate, decay, momentum, pull, beta1, beta2, epsilon;
     double root;   /* Adam: of 1 - beta2^step; the rate is divided by 1 - beta1^step */
     float average; /* negative: none */
 };
@@ -118,11 +118,12 @@ struct fkt_cuda_slots {
     uint16_t *copy; /* bf16 of the weights, NULL: none */
     size_t parameters, floats;
 };
-/* A step and the average after it, with the tally's planned numbers, or with those that are given. */
+/* A step and the average after it, with the tally's planned numbers; or a step with those that are given: second and
+ * average are read where these ask for them. */
 FKT_MUST_USE fkt_status fkt_cuda_learn_step(const struct fkt_cuda_slots *s, const struct fkt_cuda_epoch *e,
                                             const struct fkt_cuda_tally *t, cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_learn_step_now(const struct fkt_cuda_slots *s, const struct fkt_cuda_planned *p,
-                                                float *second, cudaStream_t stream);
+                                                float *second, const float *average, cudaStream_t stream);
 FKT_MUST_USE fkt_status fkt_cuda_learn_average(const struct fkt_cuda_slots *s, float *average, float decay,
                                                cudaStream_t stream);
 

@@ -156,9 +156,10 @@ extern "C" fkt_status fkt_cuda_learn_tally(int n, const double *loss, const uint
 enum { FOUR = 4 };
 typedef fkt_floats<FOUR> four;
 
-FKT_DEVICE float descend(const fkt_cuda_planned &k, float w, float gradient, float *v)
+/* away: of the weight from the average, where it is pulled; else 0. */
+FKT_DEVICE float descend(const fkt_cuda_planned &k, float w, float gradient, double away, float *v)
 {
-    const double g = (double)gradient + k.decay * (double)w;
+    const double g = (double)gradient + k.decay * (double)w + k.pull * away;
     *v = (float)(k.momentum * (double)*v + g);
     return (float)((double)w - k.rate * (k.nesterov ? g + k.momentum * (double)*v : (double)*v));
 }
@@ -180,7 +181,8 @@ FKT_DEVICE void average_four(float *average, const four &w, float decay)
     fkt_store(average, a);
 }
 
-FKT_DEVICE four step_four(const fkt_cuda_slots &s, const fkt_cuda_planned &k, float *second, size_t i)
+FKT_DEVICE four step_four(const fkt_cuda_slots &s, const fkt_cuda_planned &k, float *second, const float *average,
+                          size_t i)
 {
     const four g = fkt_load<FOUR>(s.gradient + i);
     four w = fkt_load<FOUR>(s.weight + i), v = fkt_load<FOUR>(s.velocity + i);
@@ -189,9 +191,14 @@ FKT_DEVICE four step_four(const fkt_cuda_slots &s, const fkt_cuda_planned &k, fl
 #pragma unroll
         for (int j = 0; j < FOUR; j++) w.v[j] = descend_adam(k, w.v[j], g.v[j], &v.v[j], &q.v[j]);
         fkt_store(second + i, q);
+    } else if (k.pull > 0) {
+        const four a = fkt_load<FOUR>(average + i);
+#pragma unroll
+        for (int j = 0; j < FOUR; j++)
+            w.v[j] = descend(k, w.v[j], g.v[j], (double)w.v[j] - (double)a.v[j], &v.v[j]);
     } else {
 #pragma unroll
-        for (int j = 0; j < FOUR; j++) w.v[j] = descend(k, w.v[j], g.v[j], &v.v[j]);
+        for (int j = 0; j < FOUR; j++) w.v[j] = descend(k, w.v[j], g.v[j], 0, &v.v[j]);
     }
     fkt_store(s.weight + i, w);
     fkt_store(s.velocity + i, v);
@@ -205,14 +212,14 @@ __global__ void step_slots(fkt_cuda_slots s, const fkt_cuda_epoch *e, const fkt_
     const fkt_cuda_planned k = e->planned[t->step];
     four w;
     if (i >= s.floats || (i >= s.parameters && k.average < 0)) return;
-    w = i < s.parameters ? step_four(s, k, e->second, i) : fkt_load<FOUR>(s.weight + i);
+    w = i < s.parameters ? step_four(s, k, e->second, e->average, i) : fkt_load<FOUR>(s.weight + i);
     if (k.average >= 0) average_four(e->average + i, w, k.average);
 }
 
-__global__ void step_slots_now(fkt_cuda_slots s, fkt_cuda_planned k, float *second)
+__global__ void step_slots_now(fkt_cuda_slots s, fkt_cuda_planned k, float *second, const float *average)
 {
     const size_t i = ((size_t)blockIdx.x * FKT_BLOCK + threadIdx.x) * FOUR;
-    if (i < s.parameters) step_four(s, k, second, i);
+    if (i < s.parameters) step_four(s, k, second, average, i);
 }
 
 __global__ void average_slots(fkt_cuda_slots s, float *average, float decay)
@@ -228,9 +235,9 @@ extern "C" fkt_status fkt_cuda_learn_step(const struct fkt_cuda_slots *s, const 
 }
 
 extern "C" fkt_status fkt_cuda_learn_step_now(const struct fkt_cuda_slots *s, const struct fkt_cuda_planned *p,
-                                              float *second, cudaStream_t stream)
+                                              float *second, const float *average, cudaStream_t stream)
 {
-    return FKT_LAUNCH(step_slots_now, fkt_blocks(s->parameters / FOUR), FKT_BLOCK, 0, stream, *s, *p, second);
+    return FKT_LAUNCH(step_slots_now, fkt_blocks(s->parameters / FOUR), FKT_BLOCK, 0, stream, *s, *p, second, average);
 }
 
 extern "C" fkt_status fkt_cuda_learn_average(const struct fkt_cuda_slots *s, float *average, float decay,

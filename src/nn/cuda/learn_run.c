@@ -344,6 +344,7 @@ struct fkt_cuda_planned fkt_cuda_planned_of(const struct fkt_optimizer *o, float
                                  .rate = (double)o->rate,
                                  .decay = (double)o->decay,
                                  .momentum = (double)o->momentum,
+                                 .pull = (double)o->pull,
                                  .beta1 = (double)o->beta1,
                                  .beta2 = (double)o->beta2,
                                  .epsilon = (double)o->epsilon,
@@ -365,7 +366,7 @@ static fkt_status step(void *self, const struct fkt_optimizer *o)
     if (!l->parameters) return FKT_OK;
     FKT_TRY(fkt_cuda_use(l->device));
     if (o->kind == FKT_OPTIMIZER_ADAM) FKT_TRY(fkt_cuda_arrays_have(l, FKT_SECOND));
-    FKT_TRY(fkt_cuda_learn_step_now(&s, &p, l->learned[FKT_SECOND], l->stream));
+    FKT_TRY(fkt_cuda_learn_step_now(&s, &p, l->learned[FKT_SECOND], l->learned[FKT_AVERAGE], l->stream));
 out:
     return st;
 }

@@ -53,7 +53,7 @@ void fkt_loop_mean_back(void *d, const void *g, const struct fkt_field *f, unsig
 void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const struct fkt_field *f, unsigned threads);
 struct fkt_learned_blocks {
     float *weight, *velocity, *second; /* second: Adam alone */
-    const float *gradient;
+    const float *gradient, *average;   /* average: of a step that pulls */
 };
 void fkt_loop_step(const struct fkt_learned_blocks *b, size_t n, const struct fkt_optimizer *k, unsigned threads);
 void fkt_loop_average(float *average, const float *w, size_t n, float decay, unsigned threads);

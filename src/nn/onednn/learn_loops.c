@@ -163,7 +163,7 @@ void fkt_loop_mark(void *y, const struct fkt_field *to, const void *x, const str
 
 struct descent {
     float *w, *v, *s;
-    const float *g;
+    const float *g, *a; /* a: what weights are pulled to; NULL: nothing */
     size_t n;
     struct fkt_optimizer k;
 };
@@ -171,15 +171,19 @@ struct descent {
 FKT_WIDE static void descend(void *ctx, unsigned member, unsigned members)
 {
     const struct descent *d = ctx;
-    const float rate = d->k.rate, momentum = d->k.momentum, decay = d->k.decay;
+    const float rate = d->k.rate, momentum = d->k.momentum, decay = d->k.decay, pull = d->k.pull;
     size_t from, to;
     fkt_team_part(d->n, GRAIN, member, members, &from, &to);
     for (size_t i = from; i < to; i += EIGHT) {
-        fkt_f8 w, v, g;
+        fkt_f8 w, v, g, a;
         fkt_f8_load(&w, d->w, i, 0);
         fkt_f8_load(&v, d->v, i, 0);
         fkt_f8_load(&g, d->g, i, 0);
         g += decay * w;
+        if (d->a) {
+            fkt_f8_load(&a, d->a, i, 0);
+            g += pull * (w - a);
+        }
         v = momentum * v + g;
         fkt_f8_store(d->v, i, &v, 0);
         if (d->k.nesterov) v = g + momentum * v;
@@ -218,6 +222,7 @@ FKT_WIDE static void descend_adam(void *ctx, unsigned member, unsigned members)
 void fkt_loop_step(const struct fkt_learned_blocks *b, size_t n, const struct fkt_optimizer *k, unsigned threads)
 {
     struct descent d = {.w = b->weight, .v = b->velocity, .s = b->second, .g = b->gradient, .n = n, .k = *k};
+    d.a = k->pull > 0 ? b->average : NULL;
     fkt_team_run(threads, k->kind == FKT_OPTIMIZER_ADAM ? descend_adam : descend, &d);
 }
 

@@ -206,7 +206,7 @@ static fkt_status step(void *self, const struct fkt_optimizer *o)
     struct fkt_learn *l = self;
     fkt_status st = o->kind == FKT_OPTIMIZER_ADAM ? fkt_arrays_have(l, FKT_SECOND) : FKT_OK;
     const struct fkt_learned_blocks b = {l->learned[FKT_WEIGHT], l->learned[FKT_VELOCITY], l->learned[FKT_SECOND],
-                                         l->learned[FKT_GRADIENT]};
+                                         l->learned[FKT_GRADIENT], l->learned[FKT_AVERAGE]};
     if (st == FKT_OK) fkt_loop_step(&b, l->parameters, o, l->threads);
     l->stale = 1;
     return st;

@@ -242,9 +242,11 @@ static void step_adam(struct fkt_ref_learner *l, size_t s, const struct fkt_opti
 static void step_sgd(struct fkt_ref_learner *l, size_t s, const struct fkt_optimizer *sgd)
 {
     const double rate = (double)sgd->rate, momentum = (double)sgd->momentum, decay = (double)sgd->decay;
+    const double pull = (double)sgd->pull;
     for (size_t j = l->slot_at[s]; j < l->slot_at[s + 1]; j++) {
         float *w = &l->learned[FKT_WEIGHT][j], *v = &l->learned[FKT_VELOCITY][j];
         double g = l->learned[FKT_GRADIENT][j] + decay * *w;
+        if (pull > 0) g += pull * ((double)*w - l->learned[FKT_AVERAGE][j]);
         *v = (float)(momentum * *v + g);
         *w = (float)(*w - rate * (sgd->nesterov ? g + momentum * *v : (double)*v));
     }

@@ -42,6 +42,7 @@ static void epoch_init(struct epoch *e, enum fkt_optimizer_kind kind)
                                                       .decay = 5e-4F,
                                                       .momentum = 0.9F,
                                                       .nesterov = i % 2,
+                                                      .pull = kind == FKT_OPTIMIZER_SGD && i > 2 ? 1.5F : 0,
                                                       .beta1 = 0.9F,
                                                       .beta2 = 0.99F,
                                                       .epsilon = 1e-2F,

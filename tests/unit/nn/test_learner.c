@@ -278,6 +278,27 @@ static void a_step_by_hand(void **state)
     fkt_net_clear(&n);
 }
 
+/* w 1, gradient 2, average 5, rate 1/2, pull 1/4; it needs an average. */
+static void a_pulled_step_by_hand(void **state)
+{
+    struct fkt_net n;
+    struct fkt_learner *l = linear(&n, 1, 1, 1, FKT_PRECISION_F32);
+    const struct fkt_optimizer sgd = {.rate = 0.5F, .pull = 0.25F};
+    float w = 1, g = 2, five = 5;
+    (void)state;
+    CHECK_OK(fkt_learner_write(l, FKT_WEIGHT, 0, &w));
+    CHECK_OK(fkt_learner_write(l, FKT_GRADIENT, 0, &g));
+    CHECK_STATUS(fkt_learner_step(l, &sgd), FKT_E_STATE);
+    CHECK_OK(fkt_learner_write(l, FKT_AVERAGE, 0, &five));
+    CHECK_OK(fkt_learner_step(l, &sgd)); /* g' = 2 - 1; w = 1 - 1 / 2 */
+    CHECK_OK(fkt_learner_read(l, FKT_WEIGHT, 0, &w));
+    CHECK(w == 0.5F);
+    CHECK_OK(fkt_learner_read(l, FKT_AVERAGE, 0, &w));
+    CHECK(w == 5);
+    fkt_learner_free(l);
+    fkt_net_clear(&n);
+}
+
 static void statistics_take_no_step(void **state)
 {
     const struct fkt_optimizer sgd = {.rate = 0.01F, .decay = 0.5F};
@@ -457,7 +478,7 @@ int main(void)
         cmocka_unit_test(networks_with_kinks_too),
         cmocka_unit_test(statistics_move),
         cmocka_unit_test(steps_are_pytorchs),
-        cmocka_unit_test(a_step_by_hand),
+        cmocka_unit_test(a_step_by_hand), cmocka_unit_test(a_pulled_step_by_hand),
         cmocka_unit_test(statistics_take_no_step),
         cmocka_unit_test(averages),
         cmocka_unit_test(bfloat16_rounds_what_it_says),

@@ -32,6 +32,7 @@ static void fill(int adam)
     for (size_t i = 0; i < STEPS; i++) {
         step[i] = (struct fkt_planned_step){.average = i == 1 ? -1 : i ? 0.75F : 0};
         step[i].optimizer = (struct fkt_optimizer){.rate = 0.05F, .momentum = 0.9F, .decay = 1e-3F, .nesterov = 1};
+        step[i].optimizer.pull = i ? 0.5F : 0;
         if (!adam) continue;
         step[i].optimizer = (struct fkt_optimizer){
             .kind = FKT_OPTIMIZER_ADAM, .rate = 1e-3F, .beta1 = 0.9F, .beta2 = 0.999F, .epsilon = 1e-8F, .step = i + 1};
@@ -207,6 +208,9 @@ static void what_is_refused(void **state)
     check_bad_plan(p.l, (struct fkt_epoch_steps){
                             .steps = STEPS, .view = view, .step = step, .loss = {.share = 2, .temperature = 1}});
     CHECK_OK(hold(p.l, IMAGES, NULL)); /* without a teacher: what follows has none to take */
+    step[0].optimizer.pull = 1; /* the average comes after it */
+    CHECK_STATUS(fkt_learner_plan_epoch(p.l, &plan), FKT_E_STATE);
+    step[0].optimizer.pull = 0;
     view[5].index = IMAGES, check_bad_plan(p.l, plan);
     step[3].average = 1, check_bad_plan(p.l, plan);
     step[3].average = NAN, check_bad_plan(p.l, plan);

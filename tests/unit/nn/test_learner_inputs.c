@@ -274,6 +274,9 @@ static void steps_have_bounds(void **state)
                                                {.rate = 0.1F, .decay = -1},
                                                {.rate = 0.1F, .decay = NAN},
                                                {.rate = 0.1F, .decay = INFINITY},
+                                               {.rate = 0.1F, .pull = -1},
+                                               {.rate = 0.1F, .pull = NAN},
+                                               {.rate = 0.1F, .pull = INFINITY},
                                                {.kind = (enum fkt_optimizer_kind)2, .rate = 0.1F},
                                                ADAM(1, 0.5F, 0.5F, 1e-8F, .decay = -1),
                                                ADAM(0, 0.5F, 0.5F, 1e-8F, .decay = 0),
@@ -281,7 +284,8 @@ static void steps_have_bounds(void **state)
                                                ADAM(1, 0.5F, NAN, 1e-8F, .decay = 0),
                                                ADAM(1, 0.5F, -0.5F, 1e-8F, .decay = 0),
                                                ADAM(1, 0.5F, 0.5F, 0, .decay = 0),
-                                               ADAM(1, 0.5F, 0.5F, INFINITY, .decay = 0)};
+                                               ADAM(1, 0.5F, 0.5F, INFINITY, .decay = 0),
+                                               ADAM(1, 0.5F, 0.5F, 1e-8F, .pull = 1)};
     struct fkt_learner *l = NULL;
     struct fkt_net n;
     float x[108] = {0};
