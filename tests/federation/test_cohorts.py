@@ -232,8 +232,8 @@ class Test(fed.Case):
         said = f.summed()
         numbers = expect.released(f.public / "release.safetensors")
         self.assertEqual(numbers, f.expected(range(3)))
-        # The simulation has other records in each cohort. Half a record in a cohort's count goes to the even integer, so
-        # that its direction depends on the exact count: a sum of counts may differ by one for each cohort.
+        # The simulation has other records in each cohort. Half a record of a cohort's count goes to the even integer,
+        # so that its direction depends on the exact count: a sum of counts may differ by one for each cohort.
         simulated = expect.released(f.folder / "sim" / "release.safetensors")
         for at, kind in enumerate(f.cohort_plan(0).kinds()):
             self.assertLessEqual(abs(numbers[at] - simulated[at]), 3 if kind == 0 else 0, at)

@@ -116,8 +116,8 @@ static inline void learner_case_release(struct learner_case *p)
     fkt_free(p->dout);
 }
 
-/* One step of descent on its batch, plain or Nesterov's in turn, pulled to the average, and of the average, which begins
- * where the first step does. */
+/* One step of descent on its batch, plain or Nesterov's in turn, pulled to the average, and of the average, which
+ * begins where the first step does. */
 static inline void learner_case_step(struct learner_case *p, int i)
 {
     const struct fkt_optimizer plain = {.rate = 0.05F, .momentum = 0.9F, .decay = 5e-4F, .pull = 0.5F},

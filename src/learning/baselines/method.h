@@ -24,6 +24,13 @@ struct fkt_span {
     int keeps; /* 1: of a norm or of the last layer, which PartialFed's fixed form leaves at the site */
 };
 
+/* A gradient step at a site, by its batch number `batch`, as `gradient` counts them; then the anchor follows:
+ *   x -= rate (g + pull (x - anchor)),   anchor += follow (x - anchor)          parameters alone */
+struct fkt_local_step {
+    uint64_t batch;
+    double rate, pull, follow;
+};
+
 struct fkt_problem {
     void *self;
     uint32_t sites, layers;
@@ -34,6 +41,10 @@ struct fkt_problem {
     /* The mean loss of batch number `step` of a site, counted over all epochs, and its gradient (parameters) at x;
      * moves the statistics in x. FKT_E_NUMERIC: not finite. */
     fkt_status (*gradient)(void *self, uint32_t site, uint64_t step, float *x, float *g);
+    /* n such steps, with the same numbers as one by one, up to rounding. anchor (parameters): may be NULL where no step
+     * has pull or follow. *done 0: not possible here, and nothing has changed. NULL: never possible. */
+    fkt_status (*descend)(void *self, uint32_t site, const struct fkt_local_step *step, uint64_t n, float *x,
+                          float *anchor, int *done);
     /* From now on gradients are of (1 - share) loss + share T^2 KL(teacher || x) at temperature T; NULL: no teacher. */
     fkt_status (*teach)(void *self, const float *teacher, double share, double temperature);
     fkt_status (*validate)(void *self, uint32_t site, const float *x, double *loss); /* on records not trained on */
@@ -46,14 +57,16 @@ struct fkt_rounds {
     const struct fkt_baseline_settings *s;
     const float *start; /* (state) borrowed */
     uint64_t seed;
-    float *model;         /* (N, state) one vector for each site; begins as the start */
-    float *other;         /* (N, state) another */
-    float *common;        /* (state) begins as the start */
-    double *sum;          /* (state) */
-    double *number;       /* (N, numbers of the method), then N more */
-    float *g;             /* (parameters) */
-    float *w, *x, *y, *z; /* (state) scratch */
-    uint32_t done;        /* sites of rounds */
+    float *model;                /* (N, state) one vector for each site; begins as the start */
+    float *other;                /* (N, state) another */
+    float *common;               /* (state) begins as the start */
+    double *sum;                 /* (state) */
+    double *number;              /* (N, numbers of the method), then N more */
+    float *g;                    /* (parameters) */
+    float *w, *x, *y, *z;        /* (state) scratch */
+    struct fkt_local_step *step; /* (step_room) scratch */
+    size_t step_room;
+    uint32_t done; /* sites of rounds */
 };
 
 struct fkt_method {
@@ -82,8 +95,11 @@ uint64_t fkt_rounds_bytes(const struct fkt_method *m, const struct fkt_problem *
 float *fkt_rounds_model(const struct fkt_rounds *r, uint32_t site);
 float *fkt_rounds_other(const struct fkt_rounds *r, uint32_t site);
 uint64_t fkt_rounds_steps(const struct fkt_rounds *r, uint32_t site); /* of a round */
+/* Room for n steps in r->step; then these n, on x and anchor: by the problem's own way where it has one. */
+FKT_MUST_USE fkt_status fkt_rounds_plan(struct fkt_rounds *r, uint64_t n);
+FKT_MUST_USE fkt_status fkt_rounds_descend(struct fkt_rounds *r, uint32_t site, uint64_t n, float *x, float *anchor);
 /* The steps of round t at a site, on x; anchor not NULL: with (pull / 2) |x - anchor|^2 in the loss. */
-FKT_MUST_USE fkt_status fkt_rounds_train(struct fkt_rounds *r, uint32_t site, uint32_t t, float *x, const float *anchor,
+FKT_MUST_USE fkt_status fkt_rounds_train(struct fkt_rounds *r, uint32_t site, uint32_t t, float *x, float *anchor,
                                          double pull);
 /* After a site's part of a round: x is finite, and nobody asked to stop. */
 FKT_MUST_USE fkt_status fkt_rounds_end(struct fkt_rounds *r, uint32_t site, uint32_t t, const float *x);
@@ -99,11 +115,11 @@ FKT_MUST_USE fkt_status fkt_fedavg_personal(struct fkt_rounds *r, uint32_t site,
 
 /* ---- the rules ---- */
 
-/* perfedavg.c: w -= beta (g - alpha (up - down) / (2 delta)); up NULL: first order, w -= beta g */
+/* rounds.c: what a local step does, g (n) being the gradient. */
+void fkt_local_step(const struct fkt_local_step *s, float *x, float *anchor, const float *g, size_t n);
+/* perfedavg.c: w -= beta (g - alpha (up - down) / (2 delta)) */
 void fkt_perfedavg_step(float *w, const float *g, const float *up, const float *down, size_t n, double alpha,
                         double beta, double delta);
-/* pfedme.c: w -= eta lambda (w - theta) */
-void fkt_pfedme_outer(float *w, const float *theta, size_t n, double eta, double lambda);
 /* fedamp.c: weight (N) of the models for site i; square (N): |w_i - w_j|^2; cosine (N): of the angle to w_j */
 void fkt_fedamp_weights(double *weight, const double *square, uint32_t n, uint32_t site, double alpha, double sigma);
 void fkt_fedamp_weights_cosine(double *weight, const double *cosine, uint32_t n, uint32_t site, double self,

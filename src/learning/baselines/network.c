@@ -4,9 +4,9 @@
  *   x --write--> learner --forward--> loss --backward--> read: g, and the statistics that moved, back into x
  *
  * Every gradient copies the weights in and the gradients out, so that methods stay functions on vectors: 8 bytes
- * for each parameter and step. Orders and views of an epoch are those of the
- * trainer (classifier/augment.h), with a seed for each site; an incomplete last batch is left out, and a site with
- * fewer records than a batch is one batch.
+ * for each parameter and step. Where many steps follow one another and the learner holds images, as on a card, they
+ * run there (network_steps.c). Orders and views of an epoch are those of the trainer (classifier/augment.h), with a
+ * seed for each site; an incomplete last batch is left out, and a site with fewer records than a batch is one batch.
  *
  * The same seed and threads give the same bits, as the learner's do. */
 #include "learning/baselines/network.h"
@@ -29,7 +29,7 @@ static uint64_t seed_of(const struct fkt_network_problem *q, uint64_t stream, ui
     return fkt_rng_u64(&rng);
 }
 
-static uint32_t batch_of(const struct fkt_network_problem *q, uint32_t site)
+uint32_t fkt_network_batch(const struct fkt_network_problem *q, uint32_t site)
 {
     const size_t n = q->site[site].n_train;
     return n < q->spec->settings.batch ? (uint32_t)n : q->spec->settings.batch;
@@ -37,7 +37,7 @@ static uint32_t batch_of(const struct fkt_network_problem *q, uint32_t site)
 
 /* ---- gradients ---- */
 
-static fkt_status learner_for(struct fkt_network_problem *q, uint32_t batch, struct fkt_learner **out)
+fkt_status fkt_network_learner(struct fkt_network_problem *q, uint32_t batch, struct fkt_learner **out)
 {
     const int small = batch < q->spec->settings.batch;
     const struct fkt_learner_spec spec = {.batch = batch,
@@ -51,26 +51,31 @@ static fkt_status learner_for(struct fkt_network_problem *q, uint32_t batch, str
     if (!q->learner[small] || q->learner_batch[small] != batch) {
         fkt_learner_free(q->learner[small]);
         q->learner[small] = NULL;
-        st = fkt_learner_new(&q->learner[small], fkt_learner_for(q->spec->device), &q->model->net, &spec);
+        q->held[small] = FKT_NONE_HELD;
+        st = fkt_learner_new(&q->learner[small], q->backend, &q->model->net, &spec);
         q->learner_batch[small] = batch;
     }
     *out = q->learner[small];
     return st;
 }
 
+void fkt_network_order(struct fkt_network_problem *q, uint32_t site, uint32_t epoch)
+{
+    if (q->order_site == site && q->order_epoch == epoch) return;
+    q->views.seed = seed_of(q, STREAM_ORDER, site);
+    fkt_epoch_order(q->order, q->site[site].n_train, q->views.seed, epoch);
+    q->order_site = site;
+    q->order_epoch = epoch;
+}
+
 static void fill_batch(struct fkt_network_problem *q, uint32_t site, uint64_t step)
 {
     const struct fkt_training_set *data = q->spec->data;
     const struct fkt_site_records *own = &q->site[site];
-    const size_t image = (size_t)3 * data->size * data->size, batch = batch_of(q, site);
+    const size_t image = (size_t)3 * data->size * data->size, batch = fkt_network_batch(q, site);
     const uint32_t epoch = (uint32_t)(step / q->epoch[site]);
     const size_t first = (size_t)(step % q->epoch[site]) * batch;
-    if (q->order_site != site || q->order_epoch != epoch) {
-        q->views.seed = seed_of(q, STREAM_ORDER, site);
-        fkt_epoch_order(q->order, own->n_train, q->views.seed, epoch);
-        q->order_site = site;
-        q->order_epoch = epoch;
-    }
+    fkt_network_order(q, site, epoch);
     for (size_t i = 0; i < batch; i++) {
         const size_t index = q->order[first + i], record = own->train[index];
         const struct fkt_view v = fkt_view_of(&q->views, epoch, index);
@@ -79,7 +84,7 @@ static void fill_batch(struct fkt_network_problem *q, uint32_t site, uint64_t st
     }
 }
 
-static fkt_status write_weights(struct fkt_network_problem *q, struct fkt_learner *l, const float *x)
+fkt_status fkt_network_write(struct fkt_network_problem *q, struct fkt_learner *l, const float *x)
 {
     fkt_status st = FKT_OK;
     for (size_t k = 0; k < q->problem.spans && st == FKT_OK; k++)
@@ -99,24 +104,24 @@ static fkt_status read_back(struct fkt_network_problem *q, struct fkt_learner *l
     return st;
 }
 
-static int stopped(struct fkt_network_problem *q, uint32_t done)
+int fkt_network_stopped(struct fkt_network_problem *q)
 {
     const struct fkt_progress *p = q->spec->progress;
-    return p && p->step && p->step(p->self, "rounds of sites", q->before + done, q->total);
+    return p && p->step && p->step(p->self, "rounds of sites", q->before + q->done, q->total);
 }
 
 static fkt_status network_gradient(void *self, uint32_t site, uint64_t step, float *x, float *g)
 {
     struct fkt_network_problem *q = self;
-    const uint32_t batch = batch_of(q, site);
+    const uint32_t batch = fkt_network_batch(q, site);
     struct fkt_learner *l = NULL;
     fkt_status st;
-    if (stopped(q, q->done)) return fkt_fail(FKT_E_STOPPED, "stopped while training; nothing is kept");
-    FKT_TRY(learner_for(q, batch, &l));
+    if (fkt_network_stopped(q)) return fkt_fail(FKT_E_STOPPED, "stopped while training; nothing is kept");
+    FKT_TRY(fkt_network_learner(q, batch, &l));
     fill_batch(q, site, step);
     if (q->taught)
         FKT_TRY(fkt_model_forward(q->teacher, q->in, batch, q->teacher_out, q->spec->threads, q->spec->device));
-    FKT_TRY(write_weights(q, l, x));
+    FKT_TRY(fkt_network_write(q, l, x));
     FKT_TRY(fkt_learner_forward(l, q->in, q->out));
     FKT_TRY(fkt_loss_softmax(&q->loss, q->out, q->label, q->taught ? q->teacher_out : NULL, batch, q->model->n_classes,
                              &q->last_loss, q->slope, NULL));
@@ -185,7 +190,7 @@ static int network_stop(void *self, uint32_t done)
 {
     struct fkt_network_problem *q = self;
     q->done = done;
-    return stopped(q, done);
+    return fkt_network_stopped(q);
 }
 
 /* ---- sites ---- */
@@ -211,7 +216,7 @@ static fkt_status divide(struct fkt_network_problem *q, uint32_t i, const size_t
         own->held = own->train + own->n_train;
     }
     q->records[i] = own->n_train;
-    q->epoch[i] = own->n_train / batch_of(q, i);
+    q->epoch[i] = own->n_train / fkt_network_batch(q, i);
     return FKT_OK;
 }
 
@@ -247,8 +252,11 @@ fkt_status fkt_network_problem_init(struct fkt_network_problem *q, const struct 
     fkt_status st;
     memset(q, 0, sizeof *q);
     q->spec = spec;
+    q->backend = fkt_learner_for(spec->device);
+    q->held[0] = q->held[1] = FKT_NONE_HELD;
     q->problem = (struct fkt_problem){.self = q,
                                       .gradient = network_gradient,
+                                      .descend = fkt_network_descend,
                                       .teach = network_teach,
                                       .validate = network_validate,
                                       .stop = network_stop};

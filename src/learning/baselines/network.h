@@ -16,16 +16,20 @@ struct fkt_site_records {
     size_t n_train, n_held;
 };
 
+enum { FKT_NONE_HELD = UINT32_MAX };
+
 struct fkt_network_problem {
     struct fkt_problem problem; /* what the methods see */
     const struct fkt_baselines_spec *spec;
     struct fkt_model *model, *teacher; /* work copies: their weights change */
     float *start;                      /* (state) */
     struct fkt_site_records *site;     /* (sites) */
-    struct fkt_learner *learner[2];    /* for whole batches; for those of the small site that was last */
+    const struct fkt_learner_backend *backend;
+    struct fkt_learner *learner[2]; /* for whole batches; for those of the small site that was last */
     uint32_t learner_batch[2];
+    uint32_t held[2]; /* network_steps.c: the site whose images a learner holds, without a teacher; FKT_NONE_HELD */
     int taught;
-    double last_loss; /* of the last gradient */
+    double last_loss; /* of the last gradient, or the mean of the last steps */
     struct fkt_loss loss;
     struct fkt_recipe views; /* flip, pad and the seed of the site at hand */
     size_t *order;           /* (records of the largest site), of site order_site in epoch order_epoch */
@@ -52,6 +56,16 @@ void fkt_network_problem_clear(struct fkt_network_problem *q);
 FKT_MUST_USE fkt_status fkt_network_evaluate(struct fkt_network_problem *q, const float *x,
                                              const struct fkt_training_set *set, const size_t *record, size_t n,
                                              struct fkt_evaluation *one, struct fkt_evaluation *two);
+/* For network_steps.c. Of a site: its batch size; the learner for it; the order of its images in an epoch, in q->order;
+ * weights x into a learner; is the run to stop, with so many sites of rounds done? */
+uint32_t fkt_network_batch(const struct fkt_network_problem *q, uint32_t site);
+FKT_MUST_USE fkt_status fkt_network_learner(struct fkt_network_problem *q, uint32_t batch, struct fkt_learner **out);
+void fkt_network_order(struct fkt_network_problem *q, uint32_t site, uint32_t epoch);
+FKT_MUST_USE fkt_status fkt_network_write(struct fkt_network_problem *q, struct fkt_learner *l, const float *x);
+int fkt_network_stopped(struct fkt_network_problem *q);
+/* network_steps.c: `descend` of the problem, on a learner that holds the site's images. */
+FKT_MUST_USE fkt_status fkt_network_descend(void *self, uint32_t site, const struct fkt_local_step *step, uint64_t n,
+                                            float *x, float *anchor, int *done);
 /* network_layout.c: spans of q->model's numbers, parameters before statistics, and its weights as q->start; weights x
  * into a model of the same shape. */
 FKT_MUST_USE fkt_status fkt_network_layout(struct fkt_network_problem *q);

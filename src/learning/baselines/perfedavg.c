@@ -23,7 +23,7 @@ void fkt_perfedavg_step(float *w, const float *g, const float *up, const float *
                         double beta, double delta)
 {
     for (size_t i = 0; i < n; i++) {
-        const double curve = up ? ((double)up[i] - (double)down[i]) / (2 * delta) : 0;
+        const double curve = ((double)up[i] - (double)down[i]) / (2 * delta);
         w[i] = (float)((double)w[i] - beta * ((double)g[i] - alpha * curve));
     }
 }
@@ -42,7 +42,8 @@ static fkt_status gradient_at(struct fkt_rounds *r, uint32_t site, uint64_t step
     return r->p->gradient(r->p->self, site, step, r->x, out);
 }
 
-/* y: the first model v, then grad f(w + delta g); z: grad f(w - delta g). Statistics are those that v has seen. */
+/* With the Hessian. y: the first model v, then grad f(w + delta g); z: grad f(w - delta g). Statistics are those that v
+ * has seen. */
 static fkt_status meta_step(struct fkt_rounds *r, uint32_t site, uint64_t step, float *w)
 {
     const struct fkt_problem *p = r->p;
@@ -53,24 +54,40 @@ static fkt_status meta_step(struct fkt_rounds *r, uint32_t site, uint64_t step, 
     fkt_vector_step(r->y, r->g, p->parameters, alpha);
     FKT_TRY(p->gradient(p->self, site, step + 1, r->y, r->g));
     memcpy(w + p->parameters, r->y + p->parameters, (p->state - p->parameters) * sizeof *w);
-    if (delta > 0) {
-        FKT_TRY(gradient_at(r, site, step + 2, w, r->g, delta, r->y));
-        FKT_TRY(gradient_at(r, site, step + 2, w, r->g, -delta, r->z));
+    FKT_TRY(gradient_at(r, site, step + 2, w, r->g, delta, r->y));
+    FKT_TRY(gradient_at(r, site, step + 2, w, r->g, -delta, r->z));
+    fkt_perfedavg_step(w, r->g, r->y, r->z, p->parameters, alpha, r->s->rate, delta);
+out:
+    return st;
+}
+
+/* First order: v = w - alpha g; then a step of rate beta that is pulled to w by 1 / beta: v - beta g' - (v - w). */
+static fkt_status first_order(struct fkt_rounds *r, uint32_t site, uint64_t from, uint64_t meta, float *w)
+{
+    const double beta = r->s->rate;
+    fkt_status st;
+    FKT_TRY(fkt_rounds_plan(r, 2 * meta));
+    for (uint64_t k = 0; k < 2 * meta; k += 2) {
+        r->step[k] = (struct fkt_local_step){.batch = from + k, .rate = inner_rate(r->s)};
+        r->step[k + 1] = (struct fkt_local_step){.batch = from + k + 1, .rate = beta, .pull = 1 / beta, .follow = 1};
     }
-    fkt_perfedavg_step(w, r->g, delta > 0 ? r->y : NULL, r->z, p->parameters, alpha, r->s->rate, delta);
+    memcpy(r->y, w, r->p->state * sizeof *r->y);
+    st = fkt_rounds_descend(r, site, 2 * meta, w, r->y);
 out:
     return st;
 }
 
 static fkt_status perfedavg_round(struct fkt_rounds *r, uint32_t t)
 {
-    const uint64_t each = r->s->perfedavg_delta > 0 ? 3 : 2;
+    const int hessian = r->s->perfedavg_delta > 0;
+    const uint64_t each = hessian ? 3 : 2;
     float *w = r->w;
     fkt_status st = FKT_OK;
     for (uint32_t i = 0; i < r->p->sites; i++) {
         const uint64_t steps = fkt_rounds_steps(r, i), meta = steps > each ? steps / each : 1;
         memcpy(w, r->common, r->p->state * sizeof *w);
-        for (uint64_t k = 0; k < meta; k++) FKT_TRY(meta_step(r, i, t * steps + k * each, w));
+        if (!hessian) FKT_TRY(first_order(r, i, t * steps, meta, w));
+        for (uint64_t k = 0; k < meta && hessian; k++) FKT_TRY(meta_step(r, i, t * steps + k * each, w));
         FKT_TRY(fkt_rounds_end(r, i, t, w));
         fkt_rounds_gather(r, i, w);
     }

@@ -16,25 +16,21 @@
 
 #include <string.h>
 
-void fkt_pfedme_outer(float *w, const float *theta, size_t n, double eta, double lambda)
-{
-    fkt_vector_mix(w, theta, n, eta * lambda);
-}
-
+/* theta is the vector of the steps, w their anchor, which follows after the K steps of a batch. */
 static fkt_status at_site(struct fkt_rounds *r, uint32_t site, uint32_t t, float *w, float *theta)
 {
     const struct fkt_baseline_settings *s = r->s;
     const struct fkt_problem *p = r->p;
-    const double inner = s->pfedme_rate > 0 ? s->pfedme_rate : s->rate;
-    const uint64_t steps = fkt_rounds_steps(r, site);
-    fkt_status st = FKT_OK;
-    for (uint64_t step = t * steps; step < (t + 1) * steps; step++) {
-        for (uint32_t k = 0; k < s->pfedme_steps; k++) {
-            FKT_TRY(p->gradient(p->self, site, step, theta, r->g));
-            fkt_vector_proximal_step(theta, r->g, w, p->parameters, inner, s->pfedme_lambda);
-        }
-        fkt_pfedme_outer(w, theta, p->parameters, s->rate, s->pfedme_lambda);
-    }
+    const double inner = s->pfedme_rate > 0 ? s->pfedme_rate : s->rate, lambda = s->pfedme_lambda;
+    const uint64_t batches = fkt_rounds_steps(r, site), n = batches * s->pfedme_steps;
+    fkt_status st;
+    FKT_TRY(fkt_rounds_plan(r, n));
+    for (uint64_t k = 0; k < n; k++)
+        r->step[k] = (struct fkt_local_step){.batch = t * batches + k / s->pfedme_steps,
+                                             .rate = inner,
+                                             .pull = lambda,
+                                             .follow = (k + 1) % s->pfedme_steps ? 0 : s->rate * lambda};
+    FKT_TRY(fkt_rounds_descend(r, site, n, theta, w));
     memcpy(w + p->parameters, theta + p->parameters, (p->state - p->parameters) * sizeof *w);
 out:
     return st;

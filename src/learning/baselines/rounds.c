@@ -92,6 +92,7 @@ void fkt_rounds_clear(struct fkt_rounds *r)
     fkt_free(r->x);
     fkt_free(r->y);
     fkt_free(r->z);
+    fkt_free(r->step);
     memset(r, 0, sizeof *r);
 }
 
@@ -101,16 +102,48 @@ float *fkt_rounds_other(const struct fkt_rounds *r, uint32_t site) { return r->o
 
 uint64_t fkt_rounds_steps(const struct fkt_rounds *r, uint32_t site) { return r->s->epochs * r->p->epoch[site]; }
 
-fkt_status fkt_rounds_train(struct fkt_rounds *r, uint32_t site, uint32_t t, float *x, const float *anchor, double pull)
+void fkt_local_step(const struct fkt_local_step *s, float *x, float *anchor, const float *g, size_t n)
+{
+    if (s->pull > 0) fkt_vector_proximal_step(x, g, anchor, n, s->rate, s->pull);
+    else fkt_vector_step(x, g, n, s->rate);
+    if (s->follow > 0) fkt_vector_mix(anchor, x, n, s->follow);
+}
+
+fkt_status fkt_rounds_plan(struct fkt_rounds *r, uint64_t n)
+{
+    fkt_status st = FKT_OK;
+    if (n > SIZE_MAX / sizeof *r->step) return fkt_fail(FKT_E_NOMEM, "a round of too many steps");
+    if (n > r->step_room) {
+        st = fkt_realloc(&r->step, (size_t)n);
+        if (st == FKT_OK) r->step_room = (size_t)n;
+    }
+    return st;
+}
+
+fkt_status fkt_rounds_descend(struct fkt_rounds *r, uint32_t site, uint64_t n, float *x, float *anchor)
+{
+    const struct fkt_problem *p = r->p;
+    int done = 0;
+    fkt_status st = FKT_OK;
+    if (p->descend) FKT_TRY(p->descend(p->self, site, r->step, n, x, anchor, &done));
+    for (uint64_t k = 0; k < n && !done; k++) {
+        FKT_TRY(p->gradient(p->self, site, r->step[k].batch, x, r->g));
+        fkt_local_step(&r->step[k], x, anchor, r->g, p->parameters);
+    }
+out:
+    return st;
+}
+
+fkt_status fkt_rounds_train(struct fkt_rounds *r, uint32_t site, uint32_t t, float *x, float *anchor, double pull)
 {
     const uint64_t steps = fkt_rounds_steps(r, site);
-    fkt_status st = FKT_OK;
-    for (uint64_t k = 0; k < steps && st == FKT_OK; k++) {
-        st = r->p->gradient(r->p->self, site, t * steps + k, x, r->g);
-        if (st != FKT_OK) break;
-        if (anchor) fkt_vector_proximal_step(x, r->g, anchor, r->p->parameters, r->s->rate, pull);
-        else fkt_vector_step(x, r->g, r->p->parameters, r->s->rate);
-    }
+    fkt_status st;
+    FKT_TRY(fkt_rounds_plan(r, steps));
+    for (uint64_t k = 0; k < steps; k++)
+        r->step[k] =
+            (struct fkt_local_step){.batch = t * steps + k, .rate = r->s->rate, .pull = anchor && pull > 0 ? pull : 0};
+    st = fkt_rounds_descend(r, site, steps, x, anchor);
+out:
     return st;
 }
 

@@ -194,8 +194,7 @@ FKT_DEVICE four step_four(const fkt_cuda_slots &s, const fkt_cuda_planned &k, fl
     } else if (k.pull > 0) {
         const four a = fkt_load<FOUR>(average + i);
 #pragma unroll
-        for (int j = 0; j < FOUR; j++)
-            w.v[j] = descend(k, w.v[j], g.v[j], (double)w.v[j] - (double)a.v[j], &v.v[j]);
+        for (int j = 0; j < FOUR; j++) w.v[j] = descend(k, w.v[j], g.v[j], (double)w.v[j] - (double)a.v[j], &v.v[j]);
     } else {
 #pragma unroll
         for (int j = 0; j < FOUR; j++) w.v[j] = descend(k, w.v[j], g.v[j], 0, &v.v[j]);

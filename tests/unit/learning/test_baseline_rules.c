@@ -32,20 +32,26 @@ static void vectors_by_hand(void **state)
 static void perfedavg_on_a_quadratic(void **state)
 {
     const double h[2] = {2, 4}, alpha = 0.1, beta = 0.5, delta = 0.25;
-    float w[2] = {1, -2}, first[2] = {1, -2}, v[2], g[2], up[2], down[2];
+    const struct fkt_local_step steps[] = {{.rate = alpha}, {.rate = beta, .pull = 1 / beta, .follow = 1}};
+    float w[2] = {1, -2}, x[2] = {1, -2}, anchor[2] = {1, -2}, v[2], g[2], slope[2], up[2], down[2];
     (void)state;
     for (int i = 0; i < 2; i++) {
+        slope[i] = (float)(h[i] * w[i]);
         v[i] = (float)(w[i] - alpha * h[i] * w[i]);
         g[i] = (float)(h[i] * v[i]);
         up[i] = (float)(h[i] * (w[i] + delta * g[i]));
         down[i] = (float)(h[i] * (w[i] - delta * g[i]));
     }
     fkt_perfedavg_step(w, g, up, down, 2, alpha, beta, delta);
-    fkt_perfedavg_step(first, g, NULL, NULL, 2, alpha, beta, 0);
+    fkt_local_step(&steps[0], x, anchor, slope,
+                   2); /* first order: two steps, the second one from where the first began */
+    CHECK(anchor[0] == 1 && anchor[1] == -2);
+    fkt_local_step(&steps[1], x, anchor, g, 2);
+    CHECK(anchor[0] == x[0] && anchor[1] == x[1]);
     for (int i = 0; i < 2; i++) {
         const double w0 = i ? -2 : 1, keep = 1 - alpha * h[i];
         CHECK_NEAR(w[i], w0 - beta * keep * h[i] * keep * w0, 1e-6);
-        CHECK_NEAR(first[i], w0 - beta * h[i] * keep * w0, 1e-6);
+        CHECK_NEAR(x[i], w0 - beta * h[i] * keep * w0, 1e-6);
     }
 }
 
@@ -54,15 +60,16 @@ static void perfedavg_on_a_quadratic(void **state)
 static void pfedme_on_a_quadratic(void **state)
 {
     const double lambda = 3;
+    const struct fkt_local_step inner = {.rate = 0.2, .pull = lambda},
+                                last = {.rate = 0.2, .pull = lambda, .follow = 0.1 * lambda};
     const float a = 5;
     float w = 1, theta = 1;
     (void)state;
     for (int k = 0; k < 200; k++) {
         const float g = theta - a;
-        fkt_vector_proximal_step(&theta, &g, &w, 1, 0.2, lambda);
+        fkt_local_step(k < 199 ? &inner : &last, &theta, &w, &g, 1);
     }
-    CHECK_NEAR(theta, (a + lambda * w) / (1 + lambda), 1e-6);
-    fkt_pfedme_outer(&w, &theta, 1, 0.1, lambda);
+    CHECK_NEAR(theta, (a + lambda * 1) / (1 + lambda), 1e-6);
     CHECK_NEAR(w, 1 - 0.1 * lambda * (1 - 2.0), 1e-6);
 }
 

@@ -208,7 +208,7 @@ static void what_is_refused(void **state)
     check_bad_plan(p.l, (struct fkt_epoch_steps){
                             .steps = STEPS, .view = view, .step = step, .loss = {.share = 2, .temperature = 1}});
     CHECK_OK(hold(p.l, IMAGES, NULL)); /* without a teacher: what follows has none to take */
-    step[0].optimizer.pull = 1; /* the average comes after it */
+    step[0].optimizer.pull = 1;        /* the average comes after it */
     CHECK_STATUS(fkt_learner_plan_epoch(p.l, &plan), FKT_E_STATE);
     step[0].optimizer.pull = 0;
     view[5].index = IMAGES, check_bad_plan(p.l, plan);

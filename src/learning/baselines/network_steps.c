@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network_steps.c - the local steps of a site on a learner that holds its images: the host meets it once for many.
+ *
+ *   x -> weights, anchor -> average;  images of the site -> held;  steps -> plan;  train, collect;  back into x, anchor
+ *
+ * The pull of a step is the learner's pull to its average, and an anchor that follows is an average that is taken. The
+ * batches are those of network.c, so the numbers are too, up to rounding: a learner's optimiser rounds where vector.c
+ * does, and its loss may differ in the last bit. Not possible: on a learner that cannot hold images (a processor's),
+ * with images that do not fit, with a teacher and views that are not whole images (its logits would be of others), and
+ * with an anchor that follows further than to x. */
+#include "learning/baselines/network.h"
+
+#include "base/alloc.h"
+#include "classifier/augment.h"
+
+#include <string.h>
+
+enum { CHUNK = 256 }; /* steps after which a stop is noticed */
+
+struct steps {
+    struct fkt_network_problem *q;
+    uint32_t site, batch;
+    const struct fkt_local_step *step;
+    uint64_t n;
+    struct fkt_learner *learner;
+    uint8_t *rgb; /* the site's images */
+    uint32_t *label;
+    float *teacher; /* (images, K); NULL: none */
+    struct fkt_view_at *view;
+    struct fkt_planned_step *planned;
+};
+
+static void clear(struct steps *s)
+{
+    fkt_free(s->rgb);
+    fkt_free(s->label);
+    fkt_free(s->teacher);
+    fkt_free(s->view);
+    fkt_free(s->planned);
+}
+
+static int is_possible(const struct steps *s)
+{
+    const struct fkt_network_problem *q = s->q;
+    if (!s->n || !fkt_learner_holds(s->learner)) return 0;
+    if (q->taught && (q->views.flip || q->views.pad)) return 0;
+    for (uint64_t k = 0; k < s->n; k++)
+        if (!(s->step[k].follow <= 1)) return 0;
+    return 1;
+}
+
+static fkt_status gather(struct steps *s)
+{
+    const struct fkt_training_set *data = s->q->spec->data;
+    const struct fkt_site_records *own = &s->q->site[s->site];
+    const size_t image = (size_t)3 * data->size * data->size;
+    fkt_status st;
+    FKT_TRY(fkt_alloc(&s->rgb, own->n_train * image));
+    FKT_TRY(fkt_alloc(&s->label, own->n_train));
+    for (size_t i = 0; i < own->n_train; i++) {
+        memcpy(s->rgb + i * image, data->rgb + own->train[i] * image, image);
+        s->label[i] = data->label[own->train[i]];
+    }
+out:
+    return st;
+}
+
+/* The teacher is another one in each round: its logits are not kept. */
+static fkt_status hold(struct steps *s)
+{
+    struct fkt_network_problem *q = s->q;
+    const struct fkt_predict_options o = {.threads = q->spec->threads, .device = q->spec->device};
+    const size_t n = q->site[s->site].n_train;
+    uint32_t *held = &q->held[s->learner != q->learner[0]];
+    fkt_status st;
+    if (!q->taught && *held == s->site) return FKT_OK;
+    *held = FKT_NONE_HELD;
+    FKT_TRY(gather(s));
+    if (q->taught) {
+        FKT_TRY(fkt_alloc(&s->teacher, n * q->model->n_classes));
+        FKT_TRY(fkt_model_predict(q->teacher, s->rgb, n, s->teacher, NULL, &o));
+    }
+    FKT_TRY(fkt_learner_hold(
+        s->learner,
+        &(struct fkt_held){
+            .rgb = s->rgb, .label = s->label, .teacher = s->teacher, .n = n, .value = (const float(*)[256])q->value}));
+    if (!q->taught) *held = s->site;
+out:
+    return st;
+}
+
+static void plan_step(struct steps *s, uint64_t k)
+{
+    struct fkt_network_problem *q = s->q;
+    const struct fkt_local_step *step = &s->step[k];
+    const uint32_t epoch = (uint32_t)(step->batch / q->epoch[s->site]);
+    const size_t first = (size_t)(step->batch % q->epoch[s->site]) * s->batch;
+    s->planned[k] = (struct fkt_planned_step){.optimizer = {.rate = (float)step->rate, .pull = (float)step->pull},
+                                              .average = step->follow > 0 ? (float)(1 - step->follow) : -1};
+    fkt_network_order(q, s->site, epoch);
+    for (uint32_t i = 0; i < s->batch; i++) {
+        const size_t index = q->order[first + i];
+        const struct fkt_view v = fkt_view_of(&q->views, epoch, index);
+        s->view[k * s->batch + i] = (struct fkt_view_at){
+            .index = (uint32_t)index, .top = (int16_t)v.top, .left = (int16_t)v.left, .flip = (uint16_t)v.flip};
+    }
+}
+
+static fkt_status plan(struct steps *s)
+{
+    struct fkt_epoch_steps e = {.steps = s->n, .loss = s->q->loss};
+    fkt_status st;
+    if (s->n > SIZE_MAX / sizeof *s->view / s->batch) return fkt_fail(FKT_E_NOMEM, "a round of too many steps");
+    FKT_TRY(fkt_alloc(&s->view, (size_t)s->n * s->batch));
+    FKT_TRY(fkt_alloc(&s->planned, (size_t)s->n));
+    for (uint64_t k = 0; k < s->n; k++) plan_step(s, k);
+    e.view = s->view;
+    e.step = s->planned;
+    st = fkt_learner_plan_epoch(s->learner, &e);
+out:
+    return st;
+}
+
+/* The average has statistics too, which nobody reads. */
+static fkt_status move_anchor(struct steps *s, float *anchor, int back)
+{
+    const struct fkt_network_problem *q = s->q;
+    fkt_status st = FKT_OK;
+    for (size_t k = 0; anchor && k < q->problem.spans && st == FKT_OK; k++) {
+        float *part = anchor + q->span[k].start;
+        if (q->span[k].start >= q->problem.parameters) break;
+        st = back ? fkt_learner_read(s->learner, FKT_AVERAGE, q->slot[k], part)
+                  : fkt_learner_write(s->learner, FKT_AVERAGE, q->slot[k], part);
+    }
+    return st;
+}
+
+static fkt_status train(struct steps *s)
+{
+    double loss = 0;
+    uint64_t hits, bad = UINT64_MAX;
+    fkt_status st = FKT_OK;
+    for (uint64_t k = 0; k < s->n; k += CHUNK) {
+        if (fkt_network_stopped(s->q)) return fkt_fail(FKT_E_STOPPED, "stopped while training; nothing is kept");
+        FKT_TRY(fkt_learner_train(s->learner, s->n - k < CHUNK ? s->n - k : CHUNK));
+        FKT_TRY(fkt_learner_collect(s->learner, &loss, &hits, &bad));
+        if (bad != UINT64_MAX)
+            return fkt_fail(FKT_E_NUMERIC, "step %llu has results that are not finite", (unsigned long long)bad);
+    }
+    s->q->last_loss = loss / (double)s->n;
+out:
+    return st;
+}
+
+static fkt_status run(struct steps *s, float *x, float *anchor)
+{
+    const struct fkt_network_problem *q = s->q;
+    fkt_status st;
+    FKT_TRY(fkt_network_write(s->q, s->learner, x));
+    FKT_TRY(move_anchor(s, anchor, 0));
+    FKT_TRY(plan(s));
+    FKT_TRY(train(s));
+    for (size_t k = 0; k < q->problem.spans; k++)
+        FKT_TRY(fkt_learner_read(s->learner, FKT_WEIGHT, q->slot[k], x + q->span[k].start));
+    FKT_TRY(move_anchor(s, anchor, 1));
+out:
+    return st;
+}
+
+fkt_status fkt_network_descend(void *self, uint32_t site, const struct fkt_local_step *step, uint64_t n, float *x,
+                               float *anchor, int *done)
+{
+    struct fkt_network_problem *q = self;
+    struct steps s = {.q = q, .site = site, .batch = fkt_network_batch(q, site), .step = step, .n = n};
+    fkt_status st;
+    *done = 0;
+    FKT_TRY(fkt_network_learner(q, s.batch, &s.learner));
+    if (!is_possible(&s)) goto out;
+    st = hold(&s);
+    if (st == FKT_E_NOMEM) { /* by gradients then */
+        st = FKT_OK;
+        goto out;
+    }
+    FKT_TRY(st);
+    FKT_TRY(run(&s, x, anchor));
+    *done = 1;
+out:
+    clear(&s);
+    if (st == FKT_E_NUMERIC) st = fkt_hint(fkt_fail_in(st, "training diverged"), "use a smaller rate");
+    return fkt_fail_in(st, "site %u", q->site[site].site);
+}
