@@ -150,9 +150,10 @@ struct fkt_lab_run {
     double participation;
     uint64_t seed;
     size_t per_class; /* images that a network learns from; 0: the usual number */
-    int train;        /* 1: a network, where the options have one, for the first epsilon and without noise */
+    int train;        /* 1: a network, where the options have one, for the first epsilon */
     int train_all;    /* 1: for all */
-    int reference;    /* 1: also the point without noise. Of cells that are apart, one for each arm and seed has it */
+    int reference;    /* 1: also the point without noise, of the first seed with a network. Of cells that are apart, one
+                       * for each arm and seed has it */
 };
 /* Adds a point for each epsilon, at x[i] (n_epsilon), and one without noise where it is asked for. */
 FKT_MUST_USE fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,

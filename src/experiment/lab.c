@@ -90,13 +90,15 @@ static void fill_spec(struct fkt_lab *lab, const struct fkt_lab_run *run, const 
     spec->progress = lab->options.progress;
 }
 
-/* Where not all are asked for: the first epsilon, and the reference. */
+/* Where not all are asked for: the first epsilon. Without noise, which is the last arm of a sweep, for the first seed
+ * alone: networks of releases take the time of a run, and these are no more than a reference. */
 static fkt_status train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep)
 {
+    const int reference = run->reference && run->seed == lab->options.seed[0];
     const size_t arms = fkt_sweep_arms(sweep);
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < arms; i++)
-        if (i + 1 == arms ? run->reference : !i || run->train_all) FKT_TRY(fkt_lab_train(lab, run, sweep, i));
+        if (i + 1 == arms ? reference : !i || run->train_all) FKT_TRY(fkt_lab_train(lab, run, sweep, i));
 out:
     return st;
 }

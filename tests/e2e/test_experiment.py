@@ -406,15 +406,19 @@ class Experiment(binary.Case):
         self.fedkt("experiment mechanism --quick --out other --keep kept", code=2)
 
     def test_some_arms_and_few_images(self):
-        self.fedkt("experiment epsilon --quick --arms joint --per-class 5 --out run")
-        cell, = [json.loads(p.read_text()) for p in (self.folder / "run/cells").iterdir()]
-        self.fits("cell", cell)
-        self.assertEqual((cell["arm"], cell["per_class"]), ("joint", 5))
-        self.assertIn("resnet8", cell["points"][0]["values"])
+        self.fedkt("experiment epsilon --quick --arms joint --per-class 5 --seeds 1,0 --out run")
+        cells = [json.loads(p.read_text()) for p in (self.folder / "run/cells").iterdir()]
+        for cell in cells:
+            self.fits("cell", cell)
+            self.assertEqual((cell["arm"], cell["per_class"]), ("joint", 5))
+            self.assertIn("resnet8", cell["points"][0]["values"])
+            self.assertEqual(cell["points"][-1]["reference"], "no noise")
+            self.assertEqual("resnet8" in cell["points"][-1]["values"], cell["seed"] == 1)  # the first one's alone
+        self.assertEqual(sorted(c["seed"] for c in cells), [0, 1])
         page = (self.folder / "run/report.html").read_text()
         self.assertIn("; 5 images of a class, drawn once, for a network;", page)
-        self.fedkt("experiment epsilon --quick --arms joint --per-class 6 --out run --resume", code=1)
-        self.fedkt("experiment epsilon --quick --arms paper --per-class 5 --out run --resume", code=1)
+        self.fedkt("experiment epsilon --quick --arms joint --per-class 6 --seeds 1,0 --out run --resume", code=1)
+        self.fedkt("experiment epsilon --quick --arms paper --per-class 5 --seeds 1,0 --out run --resume", code=1)
         self.fedkt("experiment epsilon --quick --arms fedavg --out other", code=2)
         self.fedkt("experiment samples --quick --network none --out none", code=2)  # no cells at all
 
