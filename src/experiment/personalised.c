@@ -125,7 +125,10 @@ static fkt_status others(struct job *j, struct fkt_personal *out, struct fkt_mod
                                       .threads = j->lab->options.threads,
                                       .device = j->lab->options.device,
                                       .progress = j->lab->options.progress};
+    struct fkt_recipe recipe;
     fkt_status st;
+    fkt_lab_recipe(j->lab, j->cell->seed, &recipe);
+    spec.dtype = recipe.dtype;
     fkt_baseline_default(&spec.settings);
     spec.settings.rounds = j->rounds;
     spec.settings.batch = BATCH;

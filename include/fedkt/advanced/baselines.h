@@ -66,6 +66,7 @@ struct fkt_baselines_spec {
     struct fkt_baseline_settings settings;
     uint64_t seed;
     unsigned threads;                    /* 0: all; part of what repeats to the bit */
+    enum fkt_learn_dtype dtype;          /* of training; evaluation is in f32 */
     struct fkt_device device;            /* zeros: the processor */
     const struct fkt_progress *progress; /* rounds of sites, over all methods; may be NULL */
     /* After every `every` rounds of a method (0: after the last alone): the personal models of all sites evaluated.

@@ -100,6 +100,7 @@ fkt_status cli_personalize_baselines_run(struct cli_personalized *p)
                                             .settings = a->settings,
                                             .seed = a->seed,
                                             .threads = p->spec.local.threads,
+                                            .dtype = p->spec.local.dtype,
                                             .device = p->spec.local.device,
                                             .progress = p->spec.progress};
     const double start = fkt_now();

@@ -43,7 +43,8 @@ fkt_status fkt_network_learner(struct fkt_network_problem *q, uint32_t batch, st
     const struct fkt_learner_spec spec = {.batch = batch,
                                           .height = q->model->size,
                                           .width = q->model->size,
-                                          .precision = FKT_PRECISION_F32,
+                                          .precision = q->spec->dtype == FKT_LEARN_DTYPE_BF16 ? FKT_PRECISION_BF16
+                                                                                              : FKT_PRECISION_F32,
                                           .threads = q->spec->threads,
                                           .norm_momentum = 0.1F, /* PyTorch's */
                                           .device = q->spec->device.index};
