@@ -19,8 +19,7 @@ static const char *text_of(const json_t *j, const char *key)
     return s ? s : "";
 }
 
-/* Place of the arm in its table; that of an arm which is not there is the last. */
-static size_t arm_place(const struct fkt_experiment *e, const char *name)
+size_t fkt_summary_arm_place(const struct fkt_experiment *e, const char *name)
 {
     for (size_t i = 0; i < e->n_arms + e->n_more; i++)
         if (!strcmp((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name, name)) return i;
@@ -59,7 +58,7 @@ static fkt_status row_of(struct fkt_summary *s, const struct fkt_experiment *e, 
     fkt_text_cut(r->at, sizeof r->at, at);
     fkt_text_cut(r->reference, sizeof r->reference, reference);
     r->x = *reference ? HUGE_VAL : json_number_value(json_object_get(point, "x"));
-    r->order = arm_place(e, arm);
+    r->order = fkt_summary_arm_place(e, arm);
     FKT_TRY(fkt_alloc(&r->value, e->n_metrics));
     s->n++;
     *out = r;
@@ -67,8 +66,9 @@ out:
     return st;
 }
 
-static fkt_status add_value(struct fkt_summary_value *v, const json_t *cell, double x)
+static fkt_status add_value(struct fkt_summary_row *r, size_t m, const json_t *cell, double x)
 {
+    struct fkt_summary_value *v = &r->value[m];
     const uint64_t seed = (uint64_t)json_integer_value(json_object_get(cell, "seed"));
     fkt_status st;
     for (size_t i = 0; i < v->n; i++)
@@ -76,9 +76,9 @@ static fkt_status add_value(struct fkt_summary_value *v, const json_t *cell, dou
             return v->each[i].value == x
                        ? FKT_OK
                        : fkt_fail_hint(FKT_E_MISMATCH, "leave one of the runs out",
-                                       "two cells of '%s', set '%s', arm '%s' and seed %llu have different values",
+                                       "two cells of '%s', set '%s', arm '%s', seed %llu have different values at %s",
                                        text_of(cell, "experiment"), text_of(cell, "panel"), text_of(cell, "arm"),
-                                       (unsigned long long)seed);
+                                       (unsigned long long)seed, r->reference[0] ? r->reference : r->at);
     FKT_TRY(fkt_realloc(&v->each, v->n + 1));
     v->each[v->n++] = (struct fkt_summary_seed){seed, x};
 out:
@@ -114,11 +114,11 @@ static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *
     FKT_TRY(row_of(s, e, cell, point, &r));
     for (size_t m = 0; m < e->n_metrics; m++) {
         const json_t *v = json_object_get(values, fkt_metric_key(&e->metric[m]));
-        if (json_is_number(v) && isfinite(json_number_value(v)))
-            FKT_TRY(add_value(&r->value[m], cell, json_number_value(v)));
+        if (json_is_number(v) && isfinite(json_number_value(v))) FKT_TRY(add_value(r, m, cell, json_number_value(v)));
     }
     if (*moments && !r->moments[0]) fkt_text_cut(r->moments, sizeof r->moments, moments);
     else if (*moments && strcmp(r->moments, moments) != 0) snprintf(r->moments, sizeof r->moments, "differ");
+    if (*moments) FKT_TRY(fkt_summary_moments_note(s, e, cell, moments));
 out:
     return st;
 }
@@ -153,6 +153,7 @@ fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
     for (size_t r = 0; r < out->n; r++)
         for (size_t m = 0; m < out->row[r].experiment->n_metrics; m++) average(&out->row[r].value[m]);
     fkt_summary_source_sort(out);
+    fkt_summary_moments_sort(out);
     if (out->n) qsort(out->row, out->n, sizeof *out->row, compare);
 out:
     if (st != FKT_OK) fkt_summary_clear(out);
@@ -167,6 +168,7 @@ void fkt_summary_clear(struct fkt_summary *s)
     }
     fkt_free(s->row);
     fkt_free(s->source);
+    fkt_free(s->moments);
     memset(s, 0, sizeof *s);
 }
 
@@ -210,22 +212,4 @@ int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experim
     for (size_t i = 0; i < s->n; i++)
         if (s->row[i].experiment == e && s->row[i].reference[0]) return 1;
     return 0;
-}
-
-/* Rows of one panel and arm stand side by side. */
-int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e)
-{
-    const struct fkt_summary_row *last = NULL;
-    int found = -1;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct fkt_summary_row *r = &s->row[i];
-        if (r->experiment != e || !r->moments[0]) continue;
-        if (found < 0) found = 1;
-        if (!strcmp(r->moments, "differ")) found = 0;
-        if (last && !strcmp(last->panel, r->panel) && !strcmp(last->arm_name, r->arm_name) &&
-            strcmp(last->moments, r->moments) != 0)
-            found = 0;
-        last = r;
-    }
-    return found;
 }

@@ -21,6 +21,12 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
     struct fkt_summary_value *value; /* (n_metrics) */
     char moments[65];                /* hash of the exact moments: "" none, "differ" where cells disagree */
 };
+/* The exact moments of an arm on one machine: another one's networks may round in another way. */
+struct fkt_summary_moments {
+    const struct fkt_experiment *experiment;
+    char panel[64], arm[96], arm_name[48], machine[96], hash[65];
+    int differ; /* 1: some cells have another hash */
+};
 enum { FKT_SETTINGS = 3, FKT_NAMES_MAX = 8 };
 struct fkt_summary_source { /* of the cells of one panel of an experiment, or of all its panels */
     const struct fkt_experiment *experiment;
@@ -41,12 +47,16 @@ struct fkt_summary {
     size_t n, cap;
     struct fkt_summary_source *source; /* (n_sources) */
     size_t n_sources;
+    struct fkt_summary_moments *moments; /* (n_moments) in the order of rows, then by machine */
+    size_t n_moments;
 };
 /* Each cell once: one that stands in several folders, or the parts of one that was computed twice with the same values,
  * counts once. FKT_E_MISMATCH when two cells of one seed have different values, when an experiment has quick cells and
  * others, and when a set has cells of other limits, rounds or images of a class. */
 FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
 void fkt_summary_clear(struct fkt_summary *s);
+/* Place of the arm in its table; that of an arm which is not there is the last. */
+size_t fkt_summary_arm_place(const struct fkt_experiment *e, const char *name);
 /* The columns of an experiment's table: labels of its positions in order, at most cap; then there may be references. */
 size_t fkt_summary_positions(const struct fkt_summary *s, const struct fkt_experiment *e, struct fkt_position *out,
                              char (*label)[48], size_t cap);
@@ -68,7 +78,8 @@ struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s,
 void fkt_summary_source_names(struct fkt_text *t, const struct fkt_summary_names *names, const char *between,
                               fkt_escape *escape);
 void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o); /* "0, 1, 2" */
-/* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ. */
+/* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ, and one where
+ * values have fewer seeds. */
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape);
 
@@ -80,8 +91,18 @@ void fkt_markdown_text(struct fkt_text *t, const char *s);
 void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                         const json_t *paper);
 void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struct fkt_metric *m); /* "81.2 ± 0.3" */
-int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e);          /* are there any? */
-/* Do all cells of each arm and panel have the same exact moments? 1, 0, or -1: there are none. */
-int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e);
+/* The same with "(1)" behind it where it has fewer seeds than others of its panel have. "": no row, or no value. */
+void fkt_row_text(char out[48], const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m);
+/* 1: it has. */
+int fkt_summary_fewer(const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m);
+int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e); /* are there any? */
+
+/* summary_moments.c. hash: of a point of the cell; hostile. */
+FKT_MUST_USE fkt_status fkt_summary_moments_note(struct fkt_summary *s, const struct fkt_experiment *e,
+                                                 const json_t *cell, const char *hash);
+void fkt_summary_moments_sort(struct fkt_summary *s);
+/* Do all cells that one machine has computed of an arm and a panel have the same exact moments? 1, 0, or -1: there are
+ * none. *machines (may be NULL): the most that an arm of a panel has. */
+int fkt_summary_invariant(const struct fkt_summary *s, const struct fkt_experiment *e, size_t *machines);
 
 #endif

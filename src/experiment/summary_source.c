@@ -173,6 +173,14 @@ static void panels_text(struct fkt_text *t, const struct fkt_summary *s, const s
     fkt_text_add(t, ": ");
 }
 
+static int any_fewer(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t m = 0; s->row[i].experiment == e && m < e->n_metrics; m++)
+            if (fkt_summary_fewer(s, &s->row[i], m)) return 1;
+    return 0;
+}
+
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape)
 {
@@ -192,6 +200,7 @@ void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, co
             if (o->setting[k]) fkt_text_addf(t, "; %lld %s", o->setting[k], settings[k].title);
         if (o->quick) fkt_text_add(t, "; quick cells, which are not results");
     }
+    if (any_fewer(s, e)) fkt_text_add(t, ". (n): the mean of n seeds alone");
 }
 
 struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s, const struct fkt_experiment *e)

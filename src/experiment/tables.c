@@ -21,6 +21,21 @@ void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struc
     else snprintf(out, 32, "%.*f", m->digits, m->scale * v->mean);
 }
 
+int fkt_summary_fewer(const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m)
+{
+    for (size_t i = 0; i < s->n_sources; i++)
+        if (s->source[i].experiment == r->experiment && !strcmp(s->source[i].panel, r->panel))
+            return r->value[m].n && r->value[m].n < s->source[i].n_seeds;
+    return 0;
+}
+
+void fkt_row_text(char out[48], const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m)
+{
+    char value[32] = "";
+    if (r) fkt_value_text(value, &r->value[m], &r->experiment->metric[m]);
+    snprintf(out, 48, r && fkt_summary_fewer(s, r, m) ? "%s (%zu)" : "%s", value, r ? r->value[m].n : 0);
+}
+
 /* RFC 4180. Cells of others may hold anything. */
 static void csv_field(struct fkt_text *t, const char *s)
 {
@@ -76,7 +91,7 @@ static json_t *values_json(const struct fkt_summary_row *r)
 
 fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct fkt_experiment *e)
 {
-    const int invariant = e->invariant ? fkt_summary_invariant(s, e) : -1;
+    const int invariant = e->invariant ? fkt_summary_invariant(s, e, NULL) : -1;
     const struct fkt_summary_source source = fkt_summary_source_all(s, e);
     json_t *rows = json_array(), *j;
     struct fkt_text seeds, version, machine;
@@ -119,21 +134,18 @@ static void markdown_row(struct fkt_text *t, const struct fkt_summary *s, const 
                          const char *panel, char (*label)[48], size_t n)
 {
     const struct fkt_experiment *e = first->experiment;
-    const struct fkt_summary_row *r;
-    char value[32];
+    char value[48];
     fkt_text_add(t, "| ");
     fkt_markdown_text(t, panel);
     fkt_text_add(t, " | ");
     fkt_markdown_text(t, first->arm);
     fkt_text_addf(t, " | %s |", fkt_metric_title(&e->metric[m]));
     for (size_t c = 0; c < n; c++) {
-        r = fkt_summary_find(s, e, first->panel, first->arm_name, label[c], NULL);
-        if (r) fkt_value_text(value, &r->value[m], &e->metric[m]);
-        fkt_text_addf(t, " %s |", r ? value : "");
+        fkt_row_text(value, s, fkt_summary_find(s, e, first->panel, first->arm_name, label[c], NULL), m);
+        fkt_text_addf(t, " %s |", value);
     }
-    r = fkt_summary_find(s, e, first->panel, first->arm_name, "", "");
-    if (r) fkt_value_text(value, &r->value[m], &e->metric[m]);
-    if (fkt_summary_references(s, e)) fkt_text_addf(t, " %s |", r ? value : "");
+    fkt_row_text(value, s, fkt_summary_find(s, e, first->panel, first->arm_name, "", ""), m);
+    if (fkt_summary_references(s, e)) fkt_text_addf(t, " %s |", value);
     fkt_text_add(t, "\n");
 }
 

@@ -65,10 +65,10 @@ static void plots(struct fkt_text *t, const struct fkt_page *p, const struct fkt
 
 /* ---- tables ---- */
 
-static void value_cell(struct fkt_text *t, const struct fkt_summary_row *r, size_t m)
+static void value_cell(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m)
 {
-    char value[32] = "";
-    if (r) fkt_value_text(value, &r->value[m], &r->experiment->metric[m]);
+    char value[48];
+    fkt_row_text(value, s, r, m);
     fkt_text_addf(t, "<td>%s</td>", *value ? value : "\xe2\x80\x93");
 }
 
@@ -116,8 +116,8 @@ static void arm_rows(struct fkt_text *t, const struct fkt_summary *s, const stru
         first = 0;
         fkt_text_addf(t, "</td><td>%s</td>", fkt_metric_title(&e->metric[m]));
         for (size_t i = 0; i < c->n; i++)
-            value_cell(t, fkt_summary_find(s, e, r->panel, r->arm_name, c->label[i], NULL), m);
-        if (c->references) value_cell(t, fkt_summary_find(s, e, r->panel, r->arm_name, "", ""), m);
+            value_cell(t, s, fkt_summary_find(s, e, r->panel, r->arm_name, c->label[i], NULL), m);
+        if (c->references) value_cell(t, s, fkt_summary_find(s, e, r->panel, r->arm_name, "", ""), m);
         fkt_text_add(t, "</tr>\n");
     }
 }
@@ -171,24 +171,23 @@ static void paper_table(struct fkt_text *t, const json_t *table)
 
 static void invariance(struct fkt_text *t, const struct fkt_page *p, const struct fkt_experiment *e)
 {
-    const int same = e->invariant ? fkt_summary_invariant(p->summary, e) : -1;
-    const struct fkt_summary_row *last = NULL;
+    size_t machines = 0;
+    const int same = e->invariant ? fkt_summary_invariant(p->summary, e, &machines) : -1;
     if (same < 0) return;
-    fkt_text_add(t, same ? "<p><b>The exact moments are the same, to the bit, in all cells of each arm and set</b>, "
-                           "whatever the partition, the number of sites and the seed. SHA-256:</p>\n<dl>\n"
-                         : "<p class=\"below\">The exact moments of an arm differ between cells.</p>\n<dl>\n");
-    for (size_t i = 0; i < p->summary->n; i++) {
-        const struct fkt_summary_row *r = &p->summary->row[i];
-        if (r->experiment != e || !r->moments[0]) continue;
-        if (last && !strcmp(last->panel, r->panel) && !strcmp(last->arm_name, r->arm_name) &&
-            !strcmp(last->moments, r->moments))
-            continue;
+    fkt_text_addf(t,
+                  same ? "<p><b>The exact moments are the same, to the bit, in all cells of each arm and set%s</b>, "
+                         "whatever the partition, the number of sites and the seed. SHA-256:</p>\n<dl>\n"
+                       : "<p class=\"below\">The exact moments of an arm differ between cells%s.</p>\n<dl>\n",
+                  machines > 1 ? " that one machine has computed" : "");
+    for (size_t i = 0; i < p->summary->n_moments; i++) {
+        const struct fkt_summary_moments *m = &p->summary->moments[i];
+        if (m->experiment != e) continue;
         fkt_text_add(t, "<dt>");
-        fkt_html_text(t, panel_title(e, r->panel));
+        fkt_html_text(t, panel_title(e, m->panel));
         fkt_text_add(t, ", ");
-        fkt_html_text(t, r->arm);
-        fkt_text_addf(t, "</dt><dd><code>%.16s</code></dd>\n", r->moments);
-        last = r;
+        fkt_html_text(t, m->arm);
+        if (machines > 1) fkt_text_add(t, ", "), fkt_html_text(t, m->machine);
+        fkt_text_addf(t, "</dt><dd><code>%.16s</code>%s</dd>\n", m->hash, m->differ ? " and others" : "");
     }
     fkt_text_add(t, "</dl>\n");
 }
@@ -362,6 +361,7 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
 {
     char first[96], last[96];
     const char *from, *to;
+    size_t machines = 0;
     snprintf(first, sizeof first, "<!-- experiment:%s -->\n", e->name);
     snprintf(last, sizeof last, "<!-- /experiment:%s -->", e->name);
     from = strstr(text, first);
@@ -374,8 +374,9 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     fkt_summary_source_text(out, p->summary, e, fkt_markdown_text);
     fkt_text_add(out, ".\n\n");
     fkt_table_markdown(out, p->summary, e, p->paper);
-    if (e->invariant && fkt_summary_invariant(p->summary, e) == 1)
-        fkt_text_add(out, "\nThe exact moments of each arm and set are the same in all cells (SHA-256).\n");
+    if (e->invariant && fkt_summary_invariant(p->summary, e, &machines) == 1)
+        fkt_text_addf(out, "\nThe exact moments of each arm and set are the same in all cells%s (SHA-256).\n",
+                      machines > 1 ? " that one machine has computed" : "");
     fkt_text_add(out, "\n");
     fkt_text_add(out, to);
     return FKT_OK;

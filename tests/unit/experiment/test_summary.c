@@ -93,11 +93,43 @@ static void other_moments_are_noticed(void **state)
         struct fkt_summary s;
         json_t *cells = cells_of(second[i]);
         CHECK_OK(fkt_summary_make(&s, cells));
-        assert_int_equal(fkt_summary_invariant(&s, e), !i);
-        assert_int_equal(fkt_summary_invariant(&s, fkt_experiment_find("epsilon")), -1);
+        assert_int_equal(fkt_summary_invariant(&s, e, NULL), !i);
+        assert_int_equal(fkt_summary_invariant(&s, fkt_experiment_find("epsilon"), NULL), -1);
         fkt_summary_clear(&s);
         json_decref(cells);
     }
+}
+
+/* Another machine may have other moments, and has them in all of its cells. */
+static void moments_are_compared_on_each_machine(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    json_t *cells = cells_of("aa"), *other;
+    struct fkt_summary s;
+    size_t machines;
+    (void)state;
+    other = json_deep_copy(json_array_get(cells, 1));
+    json_object_set_new(other, "seed", json_integer(2));
+    json_object_set_new(other, "machine", json_string("a card, 3 threads"));
+    json_object_set_new(json_object_get(json_array_get(json_object_get(other, "points"), 0), "facts"), "moments_sha256",
+                        json_string("cc"));
+    json_array_append_new(cells, other);
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_int_equal(fkt_summary_invariant(&s, e, &machines), 1);
+    assert_int_equal(machines, 2);
+    assert_int_equal(s.n_moments, 2);
+    assert_string_equal(s.moments[0].machine, "a card");
+    assert_string_equal(s.moments[0].hash, "cc");
+    assert_string_equal(fkt_summary_find(&s, e, "eurosat", "joint", "20", NULL)->moments, "differ");
+    fkt_summary_clear(&s);
+    other = json_deep_copy(json_array_get(cells, 0));
+    json_object_set_new(other, "seed", json_integer(3));
+    json_object_set_new(other, "machine", json_string("a card, 1 thread")); /* the same one */
+    json_array_append_new(cells, other);
+    CHECK_OK(fkt_summary_make(&s, cells));
+    assert_int_equal(fkt_summary_invariant(&s, e, NULL), 0);
+    fkt_summary_clear(&s);
+    json_decref(cells);
 }
 
 /* A cell of two folders counts once, and so do its values where one folder has more of them; a seed with two values for
@@ -145,7 +177,7 @@ static void sources_are_named_where_panels_differ(void **state)
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_text_init(&t);
     fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
-    assert_string_equal(t.s, "fedkt 1; m; seeds 0, 1");
+    assert_string_equal(t.s, "fedkt 1; m; seeds 0, 1. (n): the mean of n seeds alone");
     fkt_text_clear(&t);
     fkt_summary_clear(&s);
     other = json_deep_copy(json_array_get(cells, 0));
@@ -158,7 +190,9 @@ static void sources_are_named_where_panels_differ(void **state)
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_text_init(&t);
     fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
-    assert_string_equal(t.s, "CIFAR-10: fedkt 1; a &lt;card&gt; and m; seed 0. EuroSAT: fedkt 1; m; seeds 0, 1");
+    assert_string_equal(t.s,
+                        "CIFAR-10: fedkt 1; a &lt;card&gt; and m; seed 0. EuroSAT: fedkt 1; m; seeds 0, 1. (n): the "
+                        "mean of n seeds alone");
     fkt_text_clear(&t);
     fkt_summary_clear(&s);
     json_decref(cells);
@@ -176,7 +210,9 @@ static void settings_of_a_panel_are_the_same(void **state)
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_text_init(&t);
     fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
-    assert_string_equal(t.s, "fedkt 1; m; seeds 0, 1; 5 images of a class, drawn once, for a network");
+    assert_string_equal(
+        t.s, "fedkt 1; m; seeds 0, 1; 5 images of a class, drawn once, for a network. (n): the mean of n seeds "
+             "alone");
     fkt_text_clear(&t);
     fkt_summary_clear(&s);
     json_object_set_new(json_array_get(cells, 1), "per_class", json_integer(6));
@@ -242,7 +278,7 @@ static void tables_have_the_numbers(void **state)
     fkt_text_init(&t);
     CHECK_OK(fkt_paper_figures(&paper));
     fkt_table_markdown(&t, &s, e, paper);
-    assert_non_null(strstr(t.s, "| EuroSAT | joint, ours | LDA | 25.0 | 60.0 \xc2\xb1 14.1 | 75.0 |\n"));
+    assert_non_null(strstr(t.s, "| EuroSAT | joint, ours | LDA | 25.0 (1) | 60.0 \xc2\xb1 14.1 | 75.0 (1) |\n"));
     assert_non_null(strstr(t.s, "The paper, Figure 3 (a)"));
     CHECK_OK(fkt_table_json(&text, &s, e));
     j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -278,15 +314,11 @@ static void published_figures_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mean_and_deviation_over_seeds),
-        cmocka_unit_test(positions_are_in_order),
-        cmocka_unit_test(other_moments_are_noticed),
-        cmocka_unit_test(tables_have_the_numbers),
-        cmocka_unit_test(published_figures_are_whole),
-        cmocka_unit_test(cells_of_several_folders),
-        cmocka_unit_test(sources_are_named_where_panels_differ),
-        cmocka_unit_test(settings_of_a_panel_are_the_same),
-        cmocka_unit_test(a_hash_that_is_none_is_left_out),
+        cmocka_unit_test(mean_and_deviation_over_seeds),    cmocka_unit_test(positions_are_in_order),
+        cmocka_unit_test(other_moments_are_noticed),        cmocka_unit_test(moments_are_compared_on_each_machine),
+        cmocka_unit_test(tables_have_the_numbers),          cmocka_unit_test(published_figures_are_whole),
+        cmocka_unit_test(cells_of_several_folders),         cmocka_unit_test(sources_are_named_where_panels_differ),
+        cmocka_unit_test(settings_of_a_panel_are_the_same), cmocka_unit_test(a_hash_that_is_none_is_left_out),
         cmocka_unit_test(words_of_cells_are_no_markup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
