@@ -38,7 +38,9 @@ static inline int cuda_nothing_left(int failed)
 {
     size_t left;
 #ifndef FKT_CUDA_HOST
+    struct fkt_cuda_device *d = NULL;
     fkt_cuda_conv_forget();
+    if (fkt_cuda_device(&d, 0) == FKT_OK) fkt_cuda_stream_forget(d);
 #endif
     left = fkt_alloc_live() - cuda_blocks;
     if (left) fprintf(stderr, "%zu blocks of memory are left\n", left);

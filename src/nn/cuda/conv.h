@@ -43,8 +43,10 @@ void fkt_cuda_conv_free(struct fkt_cuda_conv *c);
  * on a stream that is freed. NULL: nothing to free. */
 FKT_MUST_USE fkt_status fkt_cuda_stream_new(cudaStream_t *out, const struct fkt_cuda_device *d, int priority);
 void fkt_cuda_stream_free(cudaStream_t stream, const struct fkt_cuda_device *d);
-/* Frees the plans of all convolutions, which must not be in use: so that a test can count what is left. */
+/* So that a test can count what is left: frees the plans of all convolutions, which must not be in use, and what cuDNN
+ * needs for streams that have been freed. */
 void fkt_cuda_conv_forget(void);
+void fkt_cuda_stream_forget(const struct fkt_cuda_device *d);
 
 #ifdef __cplusplus
 }

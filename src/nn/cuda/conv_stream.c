@@ -101,6 +101,23 @@ void fkt_cuda_stream_free(cudaStream_t stream, const struct fkt_cuda_device *d)
     (void)cudaStreamDestroy(stream);
 }
 
+void fkt_cuda_stream_forget(const struct fkt_cuda_device *d)
+{
+    struct fkt_cuda_handles *h = fkt_cuda_handles(d);
+    pthread_mutex_lock(&h->lock);
+    for (struct fkt_cuda_dnn **at = &h->dnn; *at;) {
+        struct fkt_cuda_dnn *x = *at;
+        if (x->stream != h->idle) {
+            at = &x->next;
+            continue;
+        }
+        *at = x->next;
+        (void)h->api->cudnnDestroy(x->handle);
+        fkt_free(x);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
 cudnnHandle_t fkt_cuda_dnn_of(const struct fkt_cuda_handles *h, cudaStream_t stream)
 {
     const struct fkt_cuda_dnn *x = find(h, stream);
