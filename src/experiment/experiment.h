@@ -125,11 +125,12 @@ struct fkt_cell {
 };
 int fkt_cell_is_first(const struct fkt_cell *c); /* of the positions of its experiment; the next: the last */
 int fkt_cell_is_last(const struct fkt_cell *c);
-/* plan.c: all cells in order; gives *out, freed with fkt_free. FKT_E_ARG without data where there must be some. */
+/* plan.c: all cells in order; gives *out, freed with fkt_free. FKT_E_ARG without data where there must be some. check:
+ * FKT_E_ARG also where there are none. */
 FKT_MUST_USE fkt_status fkt_experiment_cells(const struct fkt_experiment_options *o, struct fkt_cell **out, size_t *n);
+FKT_MUST_USE fkt_status fkt_experiment_check(const struct fkt_experiment_options *o);
 
-/* Is it a word of letters, digits, '.', '-' and '_' that does not begin with a dot? room (may be NULL): the word with
- * a dash for every other character. */
+/* Only letters, digits, '.', '-' and '_', no dot first? room (may be NULL): the word with a dash for all others. */
 int fkt_experiment_plain(const char *word, char room[96]);
 
 /* ---- the lab ---- */
@@ -152,8 +153,7 @@ struct fkt_lab_run {
     size_t per_class; /* images that a network learns from; 0: the usual number */
     int train;        /* 1: a network, where the options have one, for the first epsilon */
     int train_all;    /* 1: for all */
-    int reference;    /* 1: also the point without noise, of the first seed with a network. Of cells that are apart, one
-                       * for each arm and seed has it */
+    int reference;    /* 1: also the point without noise (of one cell of each arm and seed) */
 };
 /* Adds a point for each epsilon, at x[i] (n_epsilon), and one without noise where it is asked for. */
 FKT_MUST_USE fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_position *x,
@@ -161,8 +161,7 @@ FKT_MUST_USE fkt_status fkt_lab_sweep(struct fkt_lab *lab, const struct fkt_lab_
 /* The bounds of a set: a softmax head on the guide's features of the real records and, where the cell's experiment
  * trains networks, a network on the images. Adds one point without a position. */
 FKT_MUST_USE fkt_status fkt_lab_real(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points);
-/* Are networks trained in the cells of an experiment? */
-int fkt_experiment_trains(const struct fkt_experiment *e, const struct fkt_experiment_options *o);
+int fkt_experiment_trains(const struct fkt_experiment *e, const struct fkt_experiment_options *o); /* any networks? */
 
 /* Images of a set; both are the lab's. test NULL: a hold-out of *holdout. */
 struct fkt_lab_set {

@@ -138,3 +138,14 @@ out:
     fkt_free(c.list);
     return st;
 }
+
+fkt_status fkt_experiment_check(const struct fkt_experiment_options *o)
+{
+    struct fkt_cell *cells;
+    size_t n;
+    fkt_status st = fkt_experiment_cells(o, &cells, &n);
+    fkt_free(cells);
+    if (st != FKT_OK || n) return st;
+    return fkt_fail_hint(FKT_E_ARG, "name other arms, or let networks be trained",
+                         "the experiments have no cells under these options");
+}

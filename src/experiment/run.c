@@ -106,12 +106,8 @@ fkt_status fkt_experiment_run(const struct fkt_experiment_run *run, json_t **ski
     fkt_meter_init(&meter, run->cells, "cells", 0);
     *skipped = json_array();
     if (!*skipped) return fkt_fail(FKT_E_NOMEM, "out of memory for the list of cells");
+    FKT_TRY(fkt_experiment_check(run->options));
     FKT_TRY(fkt_experiment_cells(run->options, &cells, &n));
-    if (!n) {
-        st = fkt_fail_hint(FKT_E_ARG, "name other arms, or let networks be trained",
-                           "the experiments have no cells under these options");
-        goto out;
-    }
     for (size_t i = run->rank; i < n; i += run->ranks) meter.total += !fkt_store_has(run->folder, &cells[i]);
     FKT_TRY(fkt_lab_new(&lab, run->options, run->folder, run->encodings));
     for (size_t i = run->rank; i < n; i += run->ranks) {

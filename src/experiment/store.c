@@ -85,6 +85,7 @@ fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_optio
     char *plan = NULL, *cells = NULL;
     struct stat sb;
     fkt_status st;
+    FKT_TRY(fkt_experiment_check(o));
     FKT_TRY(fkt_path_join(&plan, folder, "plan.json"));
     FKT_TRY(fkt_path_join(&cells, folder, "cells"));
     if (resume && stat(plan, &sb) == 0) {

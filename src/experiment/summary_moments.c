@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* summary_moments.c - are the exact moments of an arm the same in all cells of a panel?
  *
- * They do not depend on partition, number of sites or seed, so one machine gives one hash. Another machine's networks may
- * round in another way (docs/method.md, section 1.2): hashes are compared among the cells of each. A machine is what a
- * cell says of it, without its threads. */
+ * They do not depend on partition, number of sites or seed, so one machine gives one hash. Networks of another machine
+ * may round in another way (docs/method.md, section 1.2): hashes are compared among the cells of each. A machine is
+ * what a cell says of it, without its threads. */
 #include "experiment/summary.h"
 
 #include "base/alloc.h"

@@ -421,6 +421,7 @@ class Experiment(binary.Case):
         self.fedkt("experiment epsilon --quick --arms paper --per-class 5 --seeds 1,0 --out run --resume", code=1)
         self.fedkt("experiment epsilon --quick --arms fedavg --out other", code=2)
         self.fedkt("experiment samples --quick --network none --out none", code=2)  # no cells at all
+        self.assertFalse((self.folder / "none").exists())
 
     def test_the_tables_of_the_documentation_are_those_of_the_kept_cells(self):
         docs = binary.ROOT / "docs"
