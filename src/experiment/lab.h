@@ -45,6 +45,8 @@ FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
 /* The set `public` that networks learn from beside a release; gives *out, NULL: there is none. Noted or compared in the
  * same way, its absence too. */
 FKT_MUST_USE fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out);
+/* A public set that calibrations are made from; gives *out. Noted or compared in the same way. */
+FKT_MUST_USE fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out);
 /* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
 FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
 

@@ -7,7 +7,8 @@
  * defence against somebody who wants two sets to agree: those hashes have 64 bits.
  *
  * The set `public` is written when a network first asks for it, also where there is none (no records): networks that
- * learnt from public images and networks that did not must not stand in one table. */
+ * learnt from public images and networks that did not must not stand in one table. The public set of calibrations is
+ * written when one is made, as NAME.unlabelled, for it may be a set of cells too. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
@@ -21,6 +22,7 @@
 
 enum { FILE_MAX = 1 << 16 };
 #define SCHEMA "fedkt.experiment-set/1"
+#define UNLABELLED ".unlabelled"
 
 static fkt_status add(struct fkt_hash *h, const struct fkt_dataset *ds, unsigned threads)
 {
@@ -170,16 +172,17 @@ fkt_status fkt_lab_note_set(struct fkt_lab *lab)
 
 /* ---- the set `public` ---- */
 
-/* Gives *out, NULL where the folder of sets has none, and f of it. */
-static fkt_status open_public(const struct fkt_lab *lab, struct fkt_dataset **out, struct found *f)
+/* Gives *out, NULL where the folder of sets has none, and f of it, under the name `as`. */
+static fkt_status open_unlabelled(const struct fkt_lab *lab, const char *set, const char *as, struct fkt_dataset **out,
+                                  struct found *f)
 {
     const struct fkt_dataset_options o = {.unlabelled = 1};
     char *path = NULL;
-    fkt_status st = fkt_lab_find(lab, FKT_PUBLIC_SET, &path);
+    fkt_status st = fkt_lab_find(lab, set, &path);
     *out = NULL;
     if (st == FKT_E_NOMEM) return st;
     if (st == FKT_OK) FKT_TRY(fkt_dataset_open(out, path, &o));
-    *f = (struct found){.name = FKT_PUBLIC_SET, .train = *out};
+    *f = (struct found){.name = as, .train = *out};
     FKT_TRY(fingerprint(f, lab->options.threads));
 out:
     fkt_free(path);
@@ -190,11 +193,11 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out)
+static fkt_status open_and_note(struct fkt_lab *lab, const char *set, const char *as, struct fkt_dataset **out)
 {
     struct found f;
     fkt_status st;
-    FKT_TRY(open_public(lab, out, &f));
+    FKT_TRY(open_unlabelled(lab, set, as, out, &f));
     st = lab->run ? note(lab->run, &f) : FKT_OK;
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
@@ -204,25 +207,58 @@ out:
     return st;
 }
 
+fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out)
+{
+    return open_and_note(lab, FKT_PUBLIC_SET, FKT_PUBLIC_SET, out);
+}
+
+fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out)
+{
+    char as[96], *path = NULL;
+    fkt_status st;
+    *out = NULL;
+    snprintf(as, sizeof as, "%s" UNLABELLED, set);
+    FKT_TRY(fkt_lab_find(lab, set, &path)); /* there must be one */
+    st = open_and_note(lab, set, as, out);
+out:
+    fkt_free(path);
+    return st;
+}
+
 /* ---- before a run goes on ---- */
+
+/* The set of that name as it is now. *shared is given, NULL: it is the lab's open set, or there is none. */
+static fkt_status open_again(struct fkt_lab *lab, const char *name, struct fkt_dataset **shared, struct found *f)
+{
+    const size_t n = strlen(name), tail = strlen(UNLABELLED);
+    struct fkt_lab_set set;
+    char plain[96];
+    fkt_status st;
+    if (!strcmp(name, FKT_PUBLIC_SET)) return open_unlabelled(lab, name, name, shared, f);
+    if (n > tail && n < sizeof plain && !strcmp(name + n - tail, UNLABELLED)) {
+        snprintf(plain, sizeof plain, "%.*s", (int)(n - tail), name);
+        FKT_TRY(open_unlabelled(lab, plain, name, shared, f));
+        if (!*shared) st = fkt_fail(FKT_E_IO, "there is no set '%s'", plain);
+        goto out;
+    }
+    FKT_TRY(fkt_lab_set(lab, name, &set));
+    *f = open_set(lab);
+out:
+    return st;
+}
 
 /* A set that cannot be opened now has cells that are skipped, and mixes nothing. Without the set `public` no cell would
  * be skipped, and networks would be others: compare() refuses that. */
 static fkt_status check_one(struct fkt_lab *lab, const char *path)
 {
     struct fkt_dataset *shared = NULL;
-    struct fkt_lab_set set;
     struct found f;
     json_t *was = NULL;
-    const char *name;
     fkt_status st;
     FKT_TRY(read_file(path, &was));
-    name = json_string_value(json_object_get(was, "set"));
-    st = !strcmp(name, FKT_PUBLIC_SET) ? open_public(lab, &shared, &f) : fkt_lab_set(lab, name, &set);
-    if (st == FKT_OK) {
-        if (strcmp(name, FKT_PUBLIC_SET) != 0) f = open_set(lab);
-        st = compare(&f, was);
-    } else if (st != FKT_E_NOMEM && st != FKT_E_STOPPED) st = FKT_OK;
+    st = open_again(lab, json_string_value(json_object_get(was, "set")), &shared, &f);
+    if (st == FKT_OK) st = compare(&f, was);
+    else if (st != FKT_E_NOMEM && st != FKT_E_STOPPED) st = FKT_OK;
 out:
     fkt_dataset_free(shared);
     json_decref(was);

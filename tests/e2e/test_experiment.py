@@ -270,6 +270,27 @@ class Experiment(binary.Case):
         )
         self.assertEqual(tree(self.folder / "run"), before)
 
+    def test_another_set_of_calibrations_is_refused(self):
+        chance = numpy.random.default_rng(8)
+        self.write_set("sets", chance.integers(0, 256, (60, 8, 8, 3), numpy.uint8))
+
+        def write(n):
+            images, labels = chance.integers(0, 256, (n, 64, 64, 3), numpy.uint8), numpy.zeros((n, 1), numpy.uint8)
+            numpy.savez(self.folder / "sets/tiny-imagenet-12k.npz", train_images=images, train_labels=labels)
+
+        line = "experiment codecs --network none --data sets --sets toy --arms ae-64-top128 --out run"
+        write(200)
+        self.fedkt(line)
+        noted = json.loads(self.bytes("run/sets/tiny-imagenet-12k.unlabelled.json"))
+        self.fits("experiment-set", noted)
+        self.assertEqual(noted["records"], 200)
+        self.fedkt(f"{line} --resume")
+        write(201)
+        process = self.start(f"{line} --resume")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("set 'tiny-imagenet-12k.unlabelled' is not the one that the run began with", stderr)
+
     def stays_within_the_promise(self, rows, members):
         """True positive rates of arms with a promise, of so many decisions on members and as many on others: six
         standard errors of the threshold's false positive rate, and then of the rate that was found, are allowed."""
