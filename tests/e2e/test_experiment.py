@@ -407,6 +407,7 @@ class Experiment(binary.Case):
             self.assertEqual(cell["points"][0].get("facts", {}).get("records", 400), 400)
         self.assertIn("; 400 records;", (self.folder / "first/report.html").read_text())
         self.fedkt("experiment report kept", code=2)  # no folder for the report
+        self.fedkt("experiment report kept --seeds 0 --out again", code=2)
         self.fedkt("experiment report kept --out again --keep kept-again")
         self.fedkt("experiment report kept/clients.jsonl run kept/mechanism.jsonl --out third --keep kept-again")
         for again in ("again", "third"):

@@ -379,6 +379,28 @@ static int is_run(const char *folder)
     return there;
 }
 
+/* An option of a run that was given with report; NULL: none. */
+static const char *of_a_run(const struct asked *a)
+{
+    const struct {
+        int given;
+        const char *name;
+    } list[] = {{a->resume, "resume"},
+                {a->quick, "quick"},
+                {a->data != NULL, "data"},
+                {a->sets != NULL, "sets"},
+                {a->arms != NULL, "arms"},
+                {a->seeds != NULL, "seeds"},
+                {a->encodings != NULL, "encodings"},
+                {a->weights != NULL, "weights"},
+                {a->limit || a->per_class, a->limit ? "limit" : "per-class"},
+                {a->network_given, "network"},
+                {a->rounds_given, "rounds"}};
+    for (size_t i = 0; i < CLI_COUNT(list); i++)
+        if (list[i].given) return list[i].name;
+    return NULL;
+}
+
 /* `fedkt experiment report FOLDER...`: cells of several folders or kept files together, the report in the first. */
 static fkt_status report(const struct asked *a)
 {
@@ -388,6 +410,8 @@ static fkt_status report(const struct asked *a)
     size_t filled = 0;
     fkt_status st = FKT_OK;
     if (a->words.n < 2) st = fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment', or kept cells");
+    else if (of_a_run(a))
+        st = fkt_fail(FKT_E_ARG, "--%s belongs to a run: report takes all cells there are", of_a_run(a));
     for (size_t i = 1; st == FKT_OK && i < a->words.n; i++) {
         st = fkt_store_read(a->words.list[i], &cells);
         if (st == FKT_OK && json_array_extend(all, cells) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory");
