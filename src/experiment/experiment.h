@@ -182,22 +182,7 @@ FKT_MUST_USE fkt_status fkt_point_add(json_t *points, const struct fkt_position 
                                       json_t *values, json_t *facts);
 void fkt_position_label(const struct fkt_position *x, char out[48]);
 
-/* ---- the folder ---- */
-
-/* store.c: plan.json, and cells/KEY.json, each whole or absent. resume: FKT_E_MISMATCH for other options, and for a set
- * that is now another one; nothing is written then. */
-FKT_MUST_USE fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_options *o, int resume);
-int fkt_store_has(const char *folder, const struct fkt_cell *c);
-FKT_MUST_USE fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points /* taken */,
-                                      const struct fkt_experiment_options *o);
-/* A JSON file of a run, with flags of jansson and of base/file.h. Takes j; NULL is a lack of memory. */
-FKT_MUST_USE fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags);
-/* All cells of a run's folder, by name, or of kept files: NAME.jsonl, or a folder of such. Gives *out, an array of what
- * was put. Hostile input: a file that is not a cell is FKT_E_FORMAT. */
-FKT_MUST_USE fkt_status fkt_store_read(const char *place, json_t **out);
-/* Keeps cells: a file NAME.jsonl for each experiment, a cell a line; files of other experiments stay. FKT_E_EXISTS when
- * a file there has cells that would be lost. */
-FKT_MUST_USE fkt_status fkt_store_keep(const char *folder, const json_t *cells);
+/* ---- a run ---- */
 
 /* run.c: runs what is missing. A cell that fails is skipped: its key, the reason and the hint go to skipped.json and
  * *skipped (an array, given); a stop, or no memory, ends the run. rank, ranks: only cells i with i mod ranks = rank. */

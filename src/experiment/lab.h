@@ -7,8 +7,6 @@
 
 #include "fedkt/train.h"
 
-#include <dirent.h>
-
 enum { FKT_PARTITION_NAME = 192, FKT_LAB_STUDENTS = 64 };
 
 /* A network that was trained, by what it learnt from. */
@@ -37,7 +35,6 @@ struct fkt_lab {
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
-int fkt_store_is_json(const struct dirent *d); /* store.c, for scandir: a JSON file that is not hidden */
 
 /* lab_fingerprint.c: set_sha256 of the open set; then sets/NAME.json of the run is written, or it must agree. */
 FKT_MUST_USE fkt_status fkt_lab_fingerprint(struct fkt_lab *lab);

@@ -10,6 +10,7 @@
  * learnt from public images and networks that did not must not stand in one table. The public set of calibrations is
  * written when one is made, as NAME.unlabelled, for it may be a set of cells too. */
 #include "experiment/lab.h"
+#include "experiment/store.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

@@ -10,6 +10,7 @@
  *   place     its place among the records that are shared out: `personalised` (learning/personal_split.c)
  * The bytes depend on the partition alone, so it does not matter which cell wrote them. */
 #include "experiment/lab.h"
+#include "experiment/store.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

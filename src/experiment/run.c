@@ -3,7 +3,7 @@
  *
  * A cell that fails (data missing, weights missing, a set that cannot be read) is skipped with its reason, and the
  * others go on; a stop and a lack of memory end the run. What was skipped is no cell: the next run tries it again. */
-#include "experiment/experiment.h"
+#include "experiment/store.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

@@ -5,6 +5,8 @@
  * no other. The cells that a document's tables are made of are kept in one file for each experiment, a cell a line.
  * Cells hold neither times nor dates (those of experiments that measure time do, among their points): a
  * run that goes on writes the bytes that an undisturbed one writes. */
+#include "experiment/store.h"
+
 #include "experiment/lab.h"
 
 #include "base/alloc.h"

@@ -2,6 +2,7 @@
 /* Fails each allocation of planning, storing, reading and summarising cells in turn: FKT_E_NOMEM, nothing leaked. */
 #include "experiment/attack.h"
 #include "experiment/summary.h"
+#include "experiment/store.h"
 
 #include "base/alloc.h"
 #include "base/text.h"

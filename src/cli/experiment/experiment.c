@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "experiment/store.h"
 
 #include <stdio.h>
 #include <string.h>

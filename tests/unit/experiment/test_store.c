@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_store.c - which cells a run has, and the folder that keeps them. */
 #include "experiment/lab.h"
+#include "experiment/store.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
