@@ -139,6 +139,8 @@ FKT_MUST_USE fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_exper
                                     const char *folder /* of the run */, const char *encodings /* folder */);
 void fkt_lab_free(struct fkt_lab *lab);
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab);
+/* Hash of a set that the cell has opened; "": it has not. */
+const char *fkt_lab_set_sha256(const struct fkt_lab *lab, const char *set);
 
 /* A simulated federation of one arm. */
 struct fkt_lab_run {

@@ -44,6 +44,11 @@ void fkt_lab_free(struct fkt_lab *lab)
 
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab) { return &lab->options; }
 
+const char *fkt_lab_set_sha256(const struct fkt_lab *lab, const char *set)
+{
+    return strcmp(lab->set, set) ? "" : lab->set_sha256;
+}
+
 fkt_status fkt_point_add(json_t *points, const struct fkt_position *x, const char *reference, json_t *values,
                          json_t *facts)
 {
@@ -123,7 +128,10 @@ static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const 
                   json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"),
                   "bytes_per_site", json_object_get(results, "bytes_per_site"));
     if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
-    if (facts && lab->shared) json_object_set_new(facts, "public_images", json_integer((json_int_t)lab->shared));
+    if (facts && lab->shared) {
+        json_object_set_new(facts, "public_images", json_integer((json_int_t)lab->shared));
+        json_object_set_new(facts, "public_sha256", json_string(lab->shared_sha256));
+    }
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));
     return facts;

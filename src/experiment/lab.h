@@ -17,6 +17,7 @@ struct fkt_lab_student {
     uint32_t epochs;
     int fresh;     /* other images in each epoch */
     size_t shared; /* public images that it learnt from beside those */
+    char shared_sha256[FKT_SHA256_HEX];
     double accuracy;
 };
 
@@ -26,12 +27,14 @@ struct fkt_lab {
     char *folder; /* of encodings and calibrations */
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
-    char set_sha256[65];
+    char set_sha256[FKT_SHA256_HEX];
+    char public_sha256[FKT_SHA256_HEX]; /* of the set `public` as it was last opened */
     char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
-    size_t shared; /* of the network that was trained last, for the facts of a point */
+    size_t shared; /* of the network that was trained last, for the facts of a point; and the hash of that set */
+    char shared_sha256[FKT_SHA256_HEX];
 };
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);

@@ -194,11 +194,13 @@ out:
     return st;
 }
 
-static fkt_status open_and_note(struct fkt_lab *lab, const char *set, const char *as, struct fkt_dataset **out)
+static fkt_status open_and_note(struct fkt_lab *lab, const char *set, const char *as, struct fkt_dataset **out,
+                                char sha256[FKT_SHA256_HEX])
 {
     struct found f;
     fkt_status st;
     FKT_TRY(open_unlabelled(lab, set, as, out, &f));
+    memcpy(sha256, f.sha256, sizeof f.sha256);
     st = lab->run ? note(lab->run, &f) : FKT_OK;
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
@@ -210,17 +212,17 @@ out:
 
 fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out)
 {
-    return open_and_note(lab, FKT_PUBLIC_SET, FKT_PUBLIC_SET, out);
+    return open_and_note(lab, FKT_PUBLIC_SET, FKT_PUBLIC_SET, out, lab->public_sha256);
 }
 
 fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out)
 {
-    char as[96], *path = NULL;
+    char as[96], sha256[FKT_SHA256_HEX], *path = NULL;
     fkt_status st;
     *out = NULL;
     snprintf(as, sizeof as, "%s" UNLABELLED, set);
     FKT_TRY(fkt_lab_find(lab, set, &path)); /* there must be one */
-    st = open_and_note(lab, set, as, out);
+    st = open_and_note(lab, set, as, out, sha256);
 out:
     fkt_free(path);
     return st;

@@ -190,9 +190,11 @@ fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, str
         FKT_TRY(learn(&s, &model));
         FKT_TRY(fkt_lab_evaluate(lab, model, &s.test, &known.accuracy));
         known.shared = fkt_training_source_public_facts(s.source).images;
+        if (known.shared) memcpy(known.shared_sha256, lab->public_sha256, sizeof known.shared_sha256);
         fkt_lab_remember(lab, &known);
     }
     lab->shared = known.shared;
+    memcpy(lab->shared_sha256, known.shared_sha256, sizeof lab->shared_sha256);
     FKT_TRY(fkt_sweep_set_network(sweep, arm, name, known.accuracy, 0));
 out:
     fkt_model_free(model);

@@ -39,8 +39,9 @@ struct fkt_summary_source { /* of the cells of one panel of an experiment, or of
     uint64_t seed[FKT_SEEDS_MAX]; /* (n_seeds) ascending */
     size_t n_seeds;
     int quick;
-    int noted;                       /* 1: a cell has been noted */
-    long long setting[FKT_SETTINGS]; /* limit, rounds, images of a class; 0: the usual ones */
+    int noted;                                        /* 1: a cell has been noted */
+    long long setting[FKT_SETTINGS];                  /* limit, rounds, images of a class; 0: the usual ones */
+    char set[FKT_SHA256_HEX], shared[FKT_SHA256_HEX]; /* hashes of the set and of the set `public`; "": not noted */
 };
 struct fkt_summary {
     struct fkt_summary_row *row; /* by experiment, panel, arm, x; references last */
@@ -52,7 +53,8 @@ struct fkt_summary {
 };
 /* Each cell once: one that stands in several folders, or the parts of one that was computed twice with the same values,
  * counts once. FKT_E_MISMATCH when two cells of one seed have different values, when an experiment has quick cells and
- * others, and when a set has cells of other limits, rounds or images of a class. */
+ * others, when a set has cells of other limits, rounds or images of a class, and when two sets have one name: those of
+ * the cells, or those of public images. */
 FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
 void fkt_summary_clear(struct fkt_summary *s);
 /* Place of the arm in its table; that of an arm which is not there is the last. */

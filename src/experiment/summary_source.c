@@ -80,6 +80,29 @@ static void note_seed(struct fkt_summary_source *o, uint64_t seed)
     o->seed[to] = seed;
 }
 
+/* Hashes of what one name stands for must agree; cells of older versions have none. */
+static fkt_status note_set(const struct fkt_summary_source *o, char noted[FKT_SHA256_HEX], const char *hash,
+                           const char *name)
+{
+    if (!*hash) return FKT_OK;
+    if (!*noted) fkt_text_cut(noted, FKT_SHA256_HEX, hash);
+    if (!strcmp(noted, hash)) return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each",
+                         "cells of '%s', set '%s', come from two runs with different sets '%s'", o->experiment->name,
+                         o->panel, name);
+}
+
+static fkt_status note_sets(struct fkt_summary_source *o, const json_t *cell)
+{
+    const json_t *point;
+    size_t i;
+    fkt_status st = note_set(o, o->set, text_of(cell, "set_sha256"), o->panel);
+    json_array_foreach (json_object_get(cell, "points"), i, point)
+        if (st == FKT_OK)
+            st = note_set(o, o->shared, text_of(json_object_get(point, "facts"), "public_sha256"), FKT_PUBLIC_SET);
+    return st;
+}
+
 fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell)
 {
     const int quick = json_is_true(json_object_get(cell, "quick"));
@@ -98,6 +121,7 @@ fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_exper
                                  e->name, o->panel, settings[i].key);
         if (value) o->setting[i] = value;
     }
+    FKT_TRY(note_sets(o, cell));
     o->quick = quick;
     o->noted = 1;
     note_name(&o->machine, text_of(cell, "machine"));

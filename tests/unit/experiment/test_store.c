@@ -91,7 +91,7 @@ static void what_is_put_is_read(void **state)
     CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
     assert_false(fkt_store_has(folder, &cells[0]));
     CHECK_OK(fkt_point_add(points, &x, NULL, json_pack("{s:f}", "covariance_error", 0.5), NULL));
-    CHECK_OK(fkt_store_put(folder, &cells[0], points, &o));
+    CHECK_OK(fkt_store_put(folder, &cells[0], points, &o, ""));
     assert_true(fkt_store_has(folder, &cells[0]));
     assert_false(fkt_store_has(folder, &cells[1]));
     CHECK_OK(fkt_store_read(folder, &all));

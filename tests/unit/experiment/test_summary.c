@@ -223,6 +223,33 @@ static void settings_of_a_panel_are_the_same(void **state)
     json_decref(cells);
 }
 
+/* Two runs may have had different sets of one name, or different public images; cells of older versions do not say. */
+static void sets_of_one_name_are_the_same(void **state)
+{
+    struct fkt_summary s;
+    json_t *cells = cells_of("aa"), *facts;
+    (void)state;
+    json_object_set_new(json_array_get(cells, 0), "set_sha256", json_string("aa"));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_summary_clear(&s);
+    json_object_set_new(json_array_get(cells, 1), "set_sha256", json_string("bb"));
+    CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    assert_string_equal(fkt_error_text(),
+                        "cells of 'clients', set 'eurosat', come from two runs with different sets 'eurosat'");
+    json_object_set_new(json_array_get(cells, 1), "set_sha256", json_string("aa"));
+    for (size_t i = 0; i < 2; i++) {
+        facts = json_object_get(json_array_get(json_object_get(json_array_get(cells, i), "points"), 0), "facts");
+        json_object_set_new(facts, "public_sha256", json_string(i ? "dd" : "cc"));
+    }
+    CHECK_STATUS(fkt_summary_make(&s, cells), FKT_E_MISMATCH);
+    assert_string_equal(fkt_error_text(),
+                        "cells of 'clients', set 'eurosat', come from two runs with different sets 'public'");
+    json_object_set_new(facts, "public_sha256", json_string("cc"));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
 static void a_hash_that_is_none_is_left_out(void **state)
 {
     const struct fkt_experiment *e = fkt_experiment_find("clients");
@@ -319,7 +346,7 @@ int main(void)
         cmocka_unit_test(tables_have_the_numbers),          cmocka_unit_test(published_figures_are_whole),
         cmocka_unit_test(cells_of_several_folders),         cmocka_unit_test(sources_are_named_where_panels_differ),
         cmocka_unit_test(settings_of_a_panel_are_the_same), cmocka_unit_test(a_hash_that_is_none_is_left_out),
-        cmocka_unit_test(words_of_cells_are_no_markup),
+        cmocka_unit_test(words_of_cells_are_no_markup),     cmocka_unit_test(sets_of_one_name_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
