@@ -23,6 +23,7 @@ static fkt_status run(struct fkt_lab *lab, const struct fkt_cell *c, json_t *poi
 }
 
 #define GUIDE .guide = "fedkt-guide"
+#define DCAE .codec = "dc-ae-f32c32-in"
 static const struct fkt_arm arms[] = {
     {.name = "dct-16", .title = "DCT, 32 px, d=16", .codec = "dct", .size = 32, .dim = 16, .noise = -1},
     {.name = "dct-64", .title = "DCT, 32 px, d=64", .codec = "dct", .size = 32, .dim = 64, .noise = -1},
@@ -60,7 +61,27 @@ static const struct fkt_arm more[] = {
      .noise = -1},
     {.name = "taesd-32", .title = "TAESD, 32 px, d=64", .codec = "taesd", .size = 32, .noise = -1},
     {.name = "taesd-32-guide", .title = "TAESD, 32 px, d=64, guide", .codec = "taesd", GUIDE, .size = 32, .noise = -1},
-    {.name = "dcae-64", .title = "DC-AE f32c32, 64 px, d=128", .codec = "dc-ae-f32c32-in", .size = 64, .noise = -1},
+    {.name = "dcae-32", .title = "DC-AE f32c32-in, 32 px, d=32", DCAE, .size = 32, .noise = -1},
+    {.name = "dcae-64", .title = "DC-AE f32c32-in, 64 px, d=128", DCAE, .size = 64, .noise = -1},
+    {.name = "dcae-64-guide", .title = "DC-AE f32c32-in, 64 px, d=128, guide", DCAE, GUIDE, .size = 64, .noise = -1},
+    {.name = "dcae-64-top64", .title = "DC-AE f32c32-in, 64 px, top 64", DCAE, .size = 64, .top = 64, .noise = -1},
+    {.name = "dcae-128", .title = "DC-AE f32c32-in, 128 px, d=512", DCAE, .size = 128, .noise = -1},
+    {.name = "dcae-128-top128",
+     .title = "DC-AE f32c32-in, 128 px, top 128",
+     DCAE,
+     .size = 128,
+     .top = 128,
+     .noise = -1},
+    {.name = "dcae-mix-64",
+     .title = "DC-AE f32c32-mix, 64 px, d=128",
+     .codec = "dc-ae-f32c32-mix",
+     .size = 64,
+     .noise = -1},
+    {.name = "dcae-f64-64",
+     .title = "DC-AE f64c128-mix, 64 px, d=128",
+     .codec = "dc-ae-f64c128-mix",
+     .size = 64,
+     .noise = -1},
 };
 static const char *const sets[] = {"eurosat", "cifar10", "cifar100", "imagenette64", "bloodmnist"};
 static const struct fkt_position epsilons[] = {{10, 0}, {1, 0}};

@@ -178,7 +178,7 @@ class Experiment(binary.Case):
         self.assertIn("skipped", Page(self.bytes("run/report.html").decode()).sections)
 
     def test_a_reason_is_said_once_with_its_hint(self):
-        """Two arms lack a public set, and then three lack weights, two of them those of one codec."""
+        """Two arms lack a public set, and then ten lack weights, of four codecs."""
         self.write_set("sets", numpy.random.default_rng(6).integers(0, 256, (60, 8, 8, 3), numpy.uint8))
         line = "experiment codecs --network none --data sets --sets toy --quiet"
         nowhere = {**os.environ, "FEDKT_CACHE": str(self.folder / "nowhere")}
@@ -186,25 +186,27 @@ class Experiment(binary.Case):
         _, stderr = process.communicate()
         self.assertEqual(process.returncode, 3, stderr)
         skipped = json.loads(self.bytes("run/skipped.json"))
-        cells = [f"codecs.toy.{arm}.0" for arm in
-                 ("ae-64-top256", "ae-64-top128", "taesd-32", "taesd-32-guide", "dcae-64")]
+        groups = [  # with one reason each
+            ("ae-64-top256", "ae-64-top128"),
+            ("taesd-32", "taesd-32-guide"),
+            ("dcae-32", "dcae-64", "dcae-64-guide", "dcae-64-top64", "dcae-128", "dcae-128-top128"),
+            ("dcae-mix-64",),
+            ("dcae-f64-64",),
+        ]
+        cells = [f"codecs.toy.{arm}.0" for group in groups for arm in group]
         self.assertEqual([s["cell"] for s in skipped], cells)
-        why = [s["why"] for s in skipped]
-        self.assertEqual((why[0], why[2]), (why[1], why[3]))
         self.assertNotIn("hint", skipped[0])
         self.assertIn("fedkt codec pull taesd", skipped[2]["hint"])
-        self.assertEqual(
-            stderr.splitlines(),
-            [
-                f"fedkt: skipped cell '{cells[0]}': {why[0]}",
-                "fedkt: and 1 more cell for the same reason",
-                f"fedkt: skipped cell '{cells[2]}': {why[2]}",
-                f"hint: {skipped[2]['hint']}",
-                "fedkt: and 1 more cell for the same reason",
-                f"fedkt: skipped cell '{cells[4]}': {why[4]}",
-                f"hint: {skipped[4]['hint']}",
-            ],
-        )
+        said, first = [], 0
+        for group in groups:
+            same = skipped[first : first + len(group)]
+            first += len(group)
+            self.assertEqual(len({s["why"] for s in same}), 1)
+            said.append(f"fedkt: skipped cell '{same[0]['cell']}': {same[0]['why']}")
+            said += [f"hint: {same[0]['hint']}"] if "hint" in same[0] else []
+            more = len(group) - 1
+            said += [f"fedkt: and {more} more cell{'s' if more > 1 else ''} for the same reason"] if more else []
+        self.assertEqual(stderr.splitlines(), said)
         page = self.bytes("run/report.html").decode()
         self.assertEqual(page.count(html.escape(skipped[2]["hint"]).replace("&#x27;", "&#39;")), 2)
         process = self.start(f"{line} --out run --resume --log jsonl", env=nowhere)
@@ -235,7 +237,11 @@ class Experiment(binary.Case):
         self.assertEqual(tree(self.folder / "run"), before)
         self.write_set("elsewhere", shade)
         self.fedkt(f"{line} elsewhere --resume")
-        self.assertTrue((self.folder / "run/cells/epsilon.toy.joint.0.json").exists())
+        cell = json.loads(self.bytes("run/cells/epsilon.toy.joint.0.json"))
+        self.assertEqual(cell["set_sha256"], json.loads(self.bytes("run/sets/toy.json"))["sha256"])
+        self.fedkt(f"{line.replace('run', 'run-other')} sets")
+        self.fedkt("experiment report run run-other --out joined", code=1)  # two sets of one name
+        self.assertFalse((self.folder / "joined").exists())
 
     def test_another_public_set_is_refused(self):
         """A full run whose first network asks for public images is stopped before it learns."""
