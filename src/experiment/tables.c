@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables.c - the summary of an experiment as CSV (a line for each number), as JSON, and as a Markdown table whose
- * columns are positions, with the paper's published figures below. */
+ * columns are positions, with the paper's published figures below.
+ *
+ * Markdown is for documents that people read from top to bottom: it has fewer rows than the others. */
 #include "experiment/summary.h"
 
 #include "base/alloc.h"
@@ -149,6 +151,9 @@ static void markdown_row(struct fkt_text *t, const struct fkt_summary *s, const 
     fkt_text_add(t, "\n");
 }
 
+/* Of the heads a document has the best one and the default one; CSV, JSON and the report have all. */
+static int is_detail(const struct fkt_metric *m) { return !m->key && m->head != (int)fkt_head_default(0); }
+
 static int has_metric(const struct fkt_summary *s, const struct fkt_summary_row *first, size_t m)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -202,7 +207,7 @@ void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const s
         if (last && !strcmp(last->panel, r->panel) && !strcmp(last->arm_name, r->arm_name)) continue;
         last = r;
         for (size_t m = 0; m < e->n_metrics; m++)
-            if (has_metric(s, r, m))
+            if (!is_detail(&e->metric[m]) && has_metric(s, r, m))
                 markdown_row(t, s, r, m, e->panel ? r->panel : fkt_lab_set_title(r->panel), label, n);
     }
     json_array_foreach (paper, i, table)

@@ -16,14 +16,14 @@ static json_t *cells_of(const char *second_hash)
         text, sizeof text,
         "[{\"schema\":\"fedkt.cell/1\",\"experiment\":\"clients\",\"panel\":\"eurosat\",\"arm\":\"joint\","
         "\"title\":\"joint, ours\",\"seed\":0,\"machine\":\"m\",\"version\":\"1\",\"points\":[{\"x\":20,\"at\":\"20\","
-        "\"values\":{\"lda\":0.5,\"best_head\":0.5},\"facts\":{\"moments_sha256\":\"aa\"}},"
-        "{\"reference\":\"no noise\",\"values\":{\"lda\":0.75}}]},"
+        "\"values\":{\"lda\":0.5,\"rda\":0.5,\"best_head\":0.5},\"facts\":{\"moments_sha256\":\"aa\"}},"
+        "{\"reference\":\"no noise\",\"values\":{\"lda\":0.75,\"rda\":0.75}}]},"
         "{\"schema\":\"fedkt.cell/1\",\"experiment\":\"clients\",\"panel\":\"eurosat\",\"arm\":\"joint\","
         "\"title\":\"joint, ours\",\"seed\":1,\"machine\":\"m\",\"version\":\"1\",\"points\":[{\"x\":20,\"at\":\"20\","
-        "\"values\":{\"lda\":0.7,\"best_head\":null},\"facts\":{\"moments_sha256\":\"aa\"}}]},"
+        "\"values\":{\"lda\":0.7,\"rda\":0.7,\"best_head\":null},\"facts\":{\"moments_sha256\":\"aa\"}}]},"
         "{\"schema\":\"fedkt.cell/1\",\"experiment\":\"clients\",\"panel\":\"eurosat\",\"arm\":\"joint\","
         "\"title\":\"joint, ours\",\"seed\":0,\"machine\":\"m\",\"version\":\"1\",\"points\":[{\"x\":5,\"at\":\"5\","
-        "\"values\":{\"lda\":0.25},\"facts\":{\"moments_sha256\":\"%s\"}}]},"
+        "\"values\":{\"lda\":0.25,\"rda\":0.25},\"facts\":{\"moments_sha256\":\"%s\"}}]},"
         "{\"schema\":\"fedkt.cell/1\",\"experiment\":\"of another version\",\"points\":[{\"x\":1}]}]",
         second_hash);
     j = json_loads(text, 0, NULL);
@@ -281,7 +281,7 @@ static void words_of_cells_are_no_markup(void **state)
     fkt_table_markdown(&t, &s, e, NULL);
     assert_null(strstr(t.s, "<!--"));
     assert_null(strstr(t.s, "<img"));
-    assert_non_null(strstr(t.s, "| EuroSAT | a \"b\" \\| &lt;img&gt; &lt;!-- /experiment:clients --&gt; | LDA |"));
+    assert_non_null(strstr(t.s, "| EuroSAT | a \"b\" \\| &lt;img&gt; &lt;!-- /experiment:clients --&gt; | RDA |"));
     fkt_text_clear(&t);
     fkt_summary_clear(&s);
     json_decref(cells);
@@ -305,7 +305,8 @@ static void tables_have_the_numbers(void **state)
     fkt_text_init(&t);
     CHECK_OK(fkt_paper_figures(&paper));
     fkt_table_markdown(&t, &s, e, paper);
-    assert_non_null(strstr(t.s, "| EuroSAT | joint, ours | LDA | 25.0 (1) | 60.0 \xc2\xb1 14.1 | 75.0 (1) |\n"));
+    assert_non_null(strstr(t.s, "| EuroSAT | joint, ours | RDA | 25.0 (1) | 60.0 \xc2\xb1 14.1 | 75.0 (1) |\n"));
+    assert_null(strstr(t.s, "| LDA |")); /* not for documents */
     assert_non_null(strstr(t.s, "The paper, Figure 3 (a)"));
     CHECK_OK(fkt_table_json(&text, &s, e));
     j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
