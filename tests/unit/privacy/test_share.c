@@ -115,8 +115,8 @@ static void sizes_and_shares_are_checked(void **state)
     CHECK_REL(sigma.part[0].sum * sigma.part[0].sum, p.plan.sigma[0].sum * p.plan.sigma[0].sum * 240 / 180, 1e-12);
 }
 
-/* Errors of rounding have mean 0 and the claimed variance over any two neighbouring integers, on both sides of 0: so
- * they do for noise of every count, an empty class's among them. */
+/* Errors of rounding have mean 0 and the claimed variance over any two neighbouring integers, on both sides of 0.
+ * (Noise that is spread over several integers weighs the two alike: share_plan.md, step 8.) */
 static void rounding_of_counts_has_no_direction(void **state)
 {
     const struct fkt_privacy_spec s = {
