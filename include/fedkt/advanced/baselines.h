@@ -77,7 +77,7 @@ struct fkt_baselines_spec {
 };
 /* Runs the methods one after the other. *out has FKT_BASELINES ways, by enum fkt_baseline; fkt_personal_clear. A site
  * that cannot train takes no part and is evaluated with the method's common model, or where there is none with the
- * start. Memory: fkt_baselines_memory beside one learner. */
+ * start. Memory: fkt_baselines_memory beside one learner, or two; on a card also the images of a site. */
 FKT_API FKT_MUST_USE fkt_status fkt_baselines_run(struct fkt_personal *out, const struct fkt_baselines_spec *spec);
 /* Bytes that the models of so many sites take: the largest of the methods. */
 FKT_API uint64_t fkt_baselines_memory(const struct fkt_model *like, uint32_t sites, unsigned methods);

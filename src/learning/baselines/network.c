@@ -52,7 +52,6 @@ fkt_status fkt_network_learner(struct fkt_network_problem *q, uint32_t batch, st
     if (!q->learner[small] || q->learner_batch[small] != batch) {
         fkt_learner_free(q->learner[small]);
         q->learner[small] = NULL;
-        q->held[small] = FKT_NONE_HELD;
         st = fkt_learner_new(&q->learner[small], q->backend, &q->model->net, &spec);
         q->learner_batch[small] = batch;
     }
@@ -254,7 +253,6 @@ fkt_status fkt_network_problem_init(struct fkt_network_problem *q, const struct 
     memset(q, 0, sizeof *q);
     q->spec = spec;
     q->backend = fkt_learner_for(spec->device);
-    q->held[0] = q->held[1] = FKT_NONE_HELD;
     q->problem = (struct fkt_problem){.self = q,
                                       .gradient = network_gradient,
                                       .descend = fkt_network_descend,

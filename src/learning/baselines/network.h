@@ -16,8 +16,6 @@ struct fkt_site_records {
     size_t n_train, n_held;
 };
 
-enum { FKT_NONE_HELD = UINT32_MAX };
-
 struct fkt_network_problem {
     struct fkt_problem problem; /* what the methods see */
     const struct fkt_baselines_spec *spec;
@@ -27,9 +25,8 @@ struct fkt_network_problem {
     const struct fkt_learner_backend *backend;
     struct fkt_learner *learner[2]; /* for whole batches; for those of the small site that was last */
     uint32_t learner_batch[2];
-    uint32_t held[2]; /* network_steps.c: the site whose images a learner holds, without a teacher; FKT_NONE_HELD */
     int taught;
-    double last_loss; /* of the last gradient, or the mean of the last steps */
+    double last_loss; /* of the last gradient */
     struct fkt_loss loss;
     struct fkt_recipe views; /* flip, pad and the seed of the site at hand */
     size_t *order;           /* (records of the largest site), of site order_site in epoch order_epoch */

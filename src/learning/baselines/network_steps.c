@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* network_steps.c - the local steps of a site on a learner that holds its images: the host meets it once for many.
+/* network_steps.c - the local steps of a site on a learner that holds its images: weights are copied once for many.
  *
  *   x -> weights, anchor -> average;  images of the site -> held;  steps -> plan;  train, collect;  back into x, anchor
  *
  * The pull of a step is the learner's pull to its average, and an anchor that follows is an average that is taken. The
- * batches are those of network.c, so the numbers are too, up to rounding: a learner's optimiser rounds where vector.c
- * does, and its loss may differ in the last bit. Not possible: on a learner that cannot hold images (a processor's),
- * with images that do not fit, with a teacher and views that are not whole images (its logits would be of others), and
- * with an anchor that follows further than to x. */
+ * batches are those of network.c, so the numbers are too, up to rounding: a learner has rate, pull and follow as floats
+ * and rounds a slope once more than vector.c. Not possible: on a learner that cannot hold images (a processor's), with
+ * images that do not fit, with a teacher and views that are not whole images (its logits would be of others), and with
+ * a number that a float does not hold, or a follow above 1 or so small that 1 - follow loses it. */
 #include "learning/baselines/network.h"
 
 #include "base/alloc.h"
 #include "classifier/augment.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { CHUNK = 256 }; /* steps after which a stop is noticed */
@@ -39,13 +40,21 @@ static void clear(struct steps *s)
     fkt_free(s->planned);
 }
 
+/* The average of a step keeps 1 - follow, as a float: follow must come out of it again. */
+static int fits(const struct fkt_local_step *step)
+{
+    const double follows = 1 - (double)(float)(1 - step->follow);
+    return isfinite((float)step->rate) && isfinite((float)step->pull) && step->follow <= 1 &&
+           fabs(follows - step->follow) <= 1e-4 * fabs(step->follow);
+}
+
 static int is_possible(const struct steps *s)
 {
     const struct fkt_network_problem *q = s->q;
     if (!s->n || !fkt_learner_holds(s->learner)) return 0;
     if (q->taught && (q->views.flip || q->views.pad)) return 0;
     for (uint64_t k = 0; k < s->n; k++)
-        if (!(s->step[k].follow <= 1)) return 0;
+        if (!fits(&s->step[k])) return 0;
     return 1;
 }
 
@@ -65,16 +74,12 @@ out:
     return st;
 }
 
-/* The teacher is another one in each round: its logits are not kept. */
 static fkt_status hold(struct steps *s)
 {
     struct fkt_network_problem *q = s->q;
     const struct fkt_predict_options o = {.threads = q->spec->threads, .device = q->spec->device};
     const size_t n = q->site[s->site].n_train;
-    uint32_t *held = &q->held[s->learner != q->learner[0]];
     fkt_status st;
-    if (!q->taught && *held == s->site) return FKT_OK;
-    *held = FKT_NONE_HELD;
     FKT_TRY(gather(s));
     if (q->taught) {
         FKT_TRY(fkt_alloc(&s->teacher, n * q->model->n_classes));
@@ -84,7 +89,6 @@ static fkt_status hold(struct steps *s)
         s->learner,
         &(struct fkt_held){
             .rgb = s->rgb, .label = s->label, .teacher = s->teacher, .n = n, .value = (const float(*)[256])q->value}));
-    if (!q->taught) *held = s->site;
 out:
     return st;
 }
@@ -137,7 +141,7 @@ static fkt_status move_anchor(struct steps *s, float *anchor, int back)
 
 static fkt_status train(struct steps *s)
 {
-    double loss = 0;
+    double loss;
     uint64_t hits, bad = UINT64_MAX;
     fkt_status st = FKT_OK;
     for (uint64_t k = 0; k < s->n; k += CHUNK) {
@@ -147,7 +151,6 @@ static fkt_status train(struct steps *s)
         if (bad != UINT64_MAX)
             return fkt_fail(FKT_E_NUMERIC, "step %llu has results that are not finite", (unsigned long long)bad);
     }
-    s->q->last_loss = loss / (double)s->n;
 out:
     return st;
 }

@@ -7,7 +7,8 @@
  * The split, the network and its first weights are those of fkt_personalize with the same partition and seed, so that
  * the figures stand beside its own. Accuracies are of the last round, never of the best one.
  *
- * Memory: of the method at hand (rounds.c), one learner, and a second one where a site is smaller than a batch. */
+ * Memory: of the method at hand (rounds.c), one learner, and a second one where a site is smaller than a batch; on a
+ * card also a site's images, there and here, and an average of the weights (network_steps.c). */
 #include "learning/baselines/network.h"
 
 #include "base/alloc.h"

@@ -190,14 +190,20 @@ static void check_not_possible(struct run *a, const struct fkt_local_step *step,
 
 static void what_is_left_to_gradients(void **state)
 {
-    const struct fkt_local_step far = {.rate = 0.1, .pull = 1, .follow = 1.5};
+    static const struct fkt_local_step odd[] = {{.rate = 0.1, .pull = 1, .follow = 1.5},
+                                                {.rate = 0.1, .follow = 1e-9}, /* 1 - follow is 1 as a float */
+                                                {.rate = 0.1, .follow = 1e-7}, /* and here it loses digits */
+                                                {.rate = 0.1, .pull = 1e39},
+                                                {.rate = 1e39},
+                                                {.rate = NAN},
+                                                {.rate = 0.1, .follow = NAN}};
     struct run a;
     (void)state;
     run_init(&a, &fkt_learner_onednn, FKT_BASELINE_LOCAL, FKT_LEARN_DTYPE_F32); /* holds no images */
     check_not_possible(&a, mixed, 1);
     run_clear(&a);
     run_init(&a, &fkt_learner_ref, FKT_BASELINE_LOCAL, FKT_LEARN_DTYPE_F32);
-    check_not_possible(&a, &far, 1);
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) check_not_possible(&a, &odd[k], 1);
     check_not_possible(&a, mixed, 0);
     CHECK_OK(a.q.problem.teach(&a.q, a.q.start, 0.5, 2));
     a.q.views.flip = 1;
