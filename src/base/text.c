@@ -154,6 +154,12 @@ int fkt_unhex(uint8_t *out, const char *hex, size_t n)
     return 1;
 }
 
+int fkt_ends_in(const char *s, const char *ending)
+{
+    const size_t n = strlen(s), m = strlen(ending);
+    return n > m && !strcmp(s + n - m, ending);
+}
+
 void fkt_text_cut(char *out, size_t cap, const char *s)
 {
     size_t at = 0, n;

@@ -37,6 +37,7 @@ size_t fkt_utf8_length(const char *s);
 /* Copies as much of s as fits into `cap` bytes including the NUL, whole characters only; bytes that are not UTF-8
  * become '?'. */
 void fkt_text_cut(char *out, size_t cap, const char *s);
+int fkt_ends_in(const char *s, const char *ending); /* and is longer */
 
 /* Length in bytes of the control character at s, which must not reach a terminal; 0: it is not one. C0, DEL and C1, and
  * characters that change the writing direction, end a line or are invisible, so that one name looks like another:

@@ -165,11 +165,7 @@ out:
     return st;
 }
 
-int fkt_store_is_json(const struct dirent *d)
-{
-    const size_t n = strlen(d->d_name);
-    return n > 5 && !strcmp(d->d_name + n - 5, ".json") && d->d_name[0] != '.';
-}
+int fkt_store_is_json(const struct dirent *d) { return fkt_ends_in(d->d_name, ".json") && d->d_name[0] != '.'; }
 
 static fkt_status add_cell(json_t *into, const char *text, size_t len, const char *path)
 {
@@ -205,13 +201,7 @@ out:
     return st;
 }
 
-static int ends_in(const char *name, const char *ending)
-{
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && !strcmp(name + n - m, ending);
-}
-
-static int is_kept(const struct dirent *d) { return ends_in(d->d_name, ".jsonl") && d->d_name[0] != '.'; }
+static int is_kept(const struct dirent *d) { return fkt_ends_in(d->d_name, ".jsonl") && d->d_name[0] != '.'; }
 
 /* All files of a folder that `choose` takes, by name. */
 static fkt_status read_folder(const char *folder, int (*choose)(const struct dirent *), json_t *into)
@@ -240,7 +230,7 @@ fkt_status fkt_store_read(const char *place, json_t **out)
     *out = NULL;
     if (!all) return fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", place);
     FKT_TRY(fkt_path_join(&cells, place, "cells"));
-    if (ends_in(place, ".jsonl")) FKT_TRY(read_cells(place, 1, all));
+    if (fkt_ends_in(place, ".jsonl")) FKT_TRY(read_cells(place, 1, all));
     else if (stat(cells, &sb) == 0) FKT_TRY(read_folder(cells, fkt_store_is_json, all));
     else {
         FKT_TRY(read_folder(place, is_kept, all));

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -123,17 +124,11 @@ static fkt_status print_heads(const struct asked *a, const struct fkt_release *r
 
 /* ---- a whole model ---- */
 
-static int ends_in(const char *s, const char *tail)
-{
-    const size_t n = strlen(s), m = strlen(tail);
-    return n > m && !strcmp(s + n - m, tail);
-}
-
 static fkt_status check_export(const struct asked *a)
 {
     if (!a->export && a->head_given)
         return fkt_fail(FKT_E_ARG, "--head needs --export: the others are made for all heads");
-    if (!a->export || ends_in(a->export, ".onnx") || ends_in(a->export, ".safetensors")) return FKT_OK;
+    if (!a->export || fkt_ends_in(a->export, ".onnx") || fkt_ends_in(a->export, ".safetensors")) return FKT_OK;
     return fkt_fail(FKT_E_ARG, "--export '%s' must end in .onnx or .safetensors", a->export);
 }
 
@@ -148,8 +143,8 @@ static fkt_status export_whole(const struct asked *a, const struct fkt_release *
                               "--head %s: the moments of this release are pooled over the classes",
                               fkt_head_name((enum fkt_head_kind)kind)));
     FKT_TRY(fkt_whole_make(&m, pipeline, h->head[kind], r));
-    FKT_TRY(ends_in(a->export, ".onnx") ? fkt_whole_export_onnx(m, a->export, a->run.force)
-                                        : fkt_whole_save(m, a->export, a->run.force));
+    FKT_TRY(fkt_ends_in(a->export, ".onnx") ? fkt_whole_export_onnx(m, a->export, a->run.force)
+                                            : fkt_whole_save(m, a->export, a->run.force));
 out:
     fkt_whole_free(m);
     return st;
