@@ -85,8 +85,9 @@ struct fkt_experiment {
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
     fkt_status (*run)(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points);
 };
-const struct fkt_experiment *fkt_experiment_find(const char *name); /* NULL: unknown */
-const struct fkt_experiment *fkt_experiment_at(size_t i);           /* in order; NULL beyond the last */
+const struct fkt_experiment *fkt_experiment_find(const char *name);                 /* NULL: unknown */
+const struct fkt_experiment *fkt_experiment_at(size_t i);                           /* in order; NULL beyond the last */
+const struct fkt_arm *fkt_experiment_arm(const struct fkt_experiment *e, size_t i); /* of all; NULL likewise */
 
 /* What the paper has published, beside ours: docs/experiments.md. Gives *out, an array. */
 FKT_MUST_USE fkt_status fkt_paper_figures(json_t **out);

@@ -14,3 +14,8 @@ const struct fkt_experiment *fkt_experiment_find(const char *name)
         if (!strcmp(list[i]->name, name)) return list[i];
     return NULL;
 }
+
+const struct fkt_arm *fkt_experiment_arm(const struct fkt_experiment *e, size_t i)
+{
+    return i < e->n_arms ? &e->arm[i] : i < e->n_arms + e->n_more ? &e->arm_more[i - e->n_arms] : NULL;
+}

@@ -116,8 +116,7 @@ static fkt_status add_experiment(struct cells *c, const struct fkt_experiment *e
     }
     for (size_t p = 0; p < n; p++)
         for (size_t a = 0; a < e->n_arms + (o->quick ? 0 : e->n_more); a++) {
-            struct fkt_cell cell = {
-                .experiment = e, .panel = panel[p], .arm = a < e->n_arms ? &e->arm[a] : &e->arm_more[a - e->n_arms]};
+            struct fkt_cell cell = {.experiment = e, .panel = panel[p], .arm = fkt_experiment_arm(e, a)};
             FKT_TRY(add_arm(c, &cell, o));
         }
 out:

@@ -21,9 +21,10 @@ static const char *text_of(const json_t *j, const char *key)
 
 size_t fkt_summary_arm_place(const struct fkt_experiment *e, const char *name)
 {
-    for (size_t i = 0; i < e->n_arms + e->n_more; i++)
-        if (!strcmp((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name, name)) return i;
-    return e->n_arms + e->n_more;
+    const struct fkt_arm *arm;
+    size_t i = 0;
+    while ((arm = fkt_experiment_arm(e, i)) && strcmp(arm->name, name) != 0) i++;
+    return i;
 }
 
 static size_t experiment_place(const struct fkt_experiment *e)

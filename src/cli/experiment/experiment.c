@@ -52,8 +52,8 @@ static int parse_network(const char *word)
 static json_t *arms_json(const struct fkt_experiment *e)
 {
     json_t *arms = json_array();
-    for (size_t i = 0; i < e->n_arms + e->n_more; i++)
-        json_array_append_new(arms, json_string((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name));
+    const struct fkt_arm *arm;
+    for (size_t i = 0; (arm = fkt_experiment_arm(e, i)); i++) json_array_append_new(arms, json_string(arm->name));
     return arms;
 }
 
@@ -143,9 +143,10 @@ out:
 
 static int has_arm(const struct fkt_experiment *e, const char *name)
 {
-    for (size_t i = 0; i < e->n_arms + e->n_more; i++)
-        if (!strcmp((i < e->n_arms ? &e->arm[i] : &e->arm_more[i - e->n_arms])->name, name)) return 1;
-    return 0;
+    const struct fkt_arm *arm;
+    size_t i = 0;
+    while ((arm = fkt_experiment_arm(e, i)) && strcmp(arm->name, name) != 0) i++;
+    return arm != NULL;
 }
 
 /* Each must be an arm of an experiment of the run. */
