@@ -19,6 +19,8 @@
 
 #define FKT_EXPERIMENT_DELTA 1e-5
 #define FKT_PUBLIC_SET "public" /* unlabelled images that networks of arms with a guide learn from; no panel */
+#define FKT_UNLABELLED_ENDING ".unlabelled"  /* of the file of a set that calibrations are made from; of no set */
+#define FKT_CALIBRATION_INPUT "calibration-" /* and codec, size, length, directions: an input of cells */
 enum { FKT_CELL_KEY = 160, FKT_SEEDS_MAX = 32 };
 
 /* A place on the axis; label NULL: x itself. */
@@ -140,8 +142,10 @@ FKT_MUST_USE fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_exper
                                     const char *folder /* of the run */, const char *encodings /* folder */);
 void fkt_lab_free(struct fkt_lab *lab);
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab);
-/* Hash of a set that the cell has opened; "": it has not. */
-const char *fkt_lab_set_sha256(const struct fkt_lab *lab, const char *set);
+/* What the cell at hand is made of, by name: hashes of its set, of public images, of what calibrations come from.
+ * begin: nothing yet. Borrowed. */
+void fkt_lab_begin_cell(struct fkt_lab *lab);
+const json_t *fkt_lab_inputs(const struct fkt_lab *lab);
 
 /* A simulated federation of one arm. */
 struct fkt_lab_run {

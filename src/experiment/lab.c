@@ -22,6 +22,11 @@ fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options
     *out = NULL;
     FKT_TRY(fkt_alloc(&lab, 1));
     lab->options = *o;
+    lab->inputs = json_object();
+    if (!lab->inputs) {
+        st = fkt_fail(FKT_E_NOMEM, "out of memory for what a cell is made of");
+        goto out;
+    }
     FKT_TRY(fkt_strdup(&lab->run, folder));
     FKT_TRY(fkt_strdup(&lab->folder, encodings));
     FKT_TRY(fkt_encodings_open(&lab->encodings, encodings));
@@ -39,14 +44,22 @@ void fkt_lab_free(struct fkt_lab *lab)
     if (lab->encodings) fkt_encodings_close(lab->encodings);
     fkt_free(lab->folder);
     fkt_free(lab->run);
+    json_decref(lab->inputs);
     fkt_free(lab);
 }
 
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab) { return &lab->options; }
 
-const char *fkt_lab_set_sha256(const struct fkt_lab *lab, const char *set)
+/* ---- what a cell is made of ---- */
+
+void fkt_lab_begin_cell(struct fkt_lab *lab) { json_object_clear(lab->inputs); }
+
+const json_t *fkt_lab_inputs(const struct fkt_lab *lab) { return lab->inputs; }
+
+fkt_status fkt_lab_use(struct fkt_lab *lab, const char *name, const char *sha256)
 {
-    return strcmp(lab->set, set) ? "" : lab->set_sha256;
+    if (!lab->inputs || json_object_set_new(lab->inputs, name, json_string(sha256)) == 0) return FKT_OK;
+    return fkt_fail(FKT_E_NOMEM, "out of memory for what a cell is made of");
 }
 
 fkt_status fkt_point_add(json_t *points, const struct fkt_position *x, const char *reference, json_t *values,
@@ -120,7 +133,17 @@ static json_t *values_of(const json_t *accuracy)
     return values;
 }
 
-static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const json_t *arm)
+static int has_network(const json_t *accuracy)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach ((json_t *)accuracy, key, v)
+        if (fkt_architecture_parse(key) >= 0) return 1;
+    return 0;
+}
+
+/* accuracy: of the point. arm: NULL of the one without noise. */
+static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const json_t *arm, const json_t *accuracy)
 {
     const json_t *round = json_object_get(results, "aggregation");
     json_t *facts =
@@ -128,10 +151,8 @@ static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const 
                   json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"),
                   "bytes_per_site", json_object_get(results, "bytes_per_site"));
     if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
-    if (facts && lab->shared) {
+    if (facts && lab->shared && has_network(accuracy))
         json_object_set_new(facts, "public_images", json_integer((json_int_t)lab->shared));
-        json_object_set_new(facts, "public_sha256", json_string(lab->shared_sha256));
-    }
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));
     return facts;
@@ -142,19 +163,18 @@ static fkt_status add_points(const struct fkt_lab *lab, const struct fkt_sweep *
 {
     char *text = NULL;
     json_t *results = NULL;
-    const json_t *arms;
+    const json_t *arms, *exact;
     fkt_status st;
     FKT_TRY(fkt_sweep_results_json(sweep, &text));
     results = json_loads(text, 0, NULL);
     arms = json_object_get(results, "arms");
+    exact = json_object_get(results, "accuracy_without_privacy");
     for (size_t i = 0; i < json_array_size(arms); i++) {
-        const json_t *arm = json_array_get(arms, i);
-        FKT_TRY(fkt_point_add(points, &x[i], NULL, values_of(json_object_get(arm, "accuracy")),
-                              facts_of(lab, results, arm)));
+        const json_t *arm = json_array_get(arms, i), *accuracy = json_object_get(arm, "accuracy");
+        FKT_TRY(fkt_point_add(points, &x[i], NULL, values_of(accuracy), facts_of(lab, results, arm, accuracy)));
     }
     if (reference)
-        FKT_TRY(fkt_point_add(points, NULL, "no noise", values_of(json_object_get(results, "accuracy_without_privacy")),
-                              facts_of(lab, results, NULL)));
+        FKT_TRY(fkt_point_add(points, NULL, "no noise", values_of(exact), facts_of(lab, results, NULL, exact)));
 out:
     json_decref(results);
     fkt_string_free(text);

@@ -15,9 +15,9 @@ struct fkt_lab_student {
     size_t per_class;
     uint64_t seed;
     uint32_t epochs;
-    int fresh;     /* other images in each epoch */
-    size_t shared; /* public images that it learnt from beside those */
-    char shared_sha256[FKT_SHA256_HEX];
+    int fresh;                          /* other images in each epoch */
+    size_t shared;                      /* public images that it learnt from beside those */
+    char shared_sha256[FKT_SHA256_HEX]; /* of the set that they are from, also where there is none; "": not asked for */
     double accuracy;
 };
 
@@ -28,23 +28,24 @@ struct fkt_lab {
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
     char set_sha256[FKT_SHA256_HEX];
-    char public_sha256[FKT_SHA256_HEX]; /* of the set `public` as it was last opened */
+    json_t *inputs;                     /* of the cell at hand: name -> hash */
     char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
-    size_t shared; /* of the network that was trained last, for the facts of a point; and the hash of that set */
-    char shared_sha256[FKT_SHA256_HEX];
+    size_t shared; /* of the network that was trained last, for the facts of a point */
 };
+/* Notes an input of the cell at hand. */
+FKT_MUST_USE fkt_status fkt_lab_use(struct fkt_lab *lab, const char *name, const char *sha256);
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
 
 /* lab_fingerprint.c: set_sha256 of the open set; then sets/NAME.json of the run is written, or it must agree. */
 FKT_MUST_USE fkt_status fkt_lab_fingerprint(struct fkt_lab *lab);
 FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
-/* The set `public` that networks learn from beside a release; gives *out, NULL: there is none. Noted or compared in the
- * same way, its absence too. */
-FKT_MUST_USE fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out);
+/* The set `public` that networks learn from beside a release, an input of the cell; gives *out, NULL: there is none.
+ * Noted or compared in the same way, its absence too; so is its hash. */
+FKT_MUST_USE fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out, char sha256[FKT_SHA256_HEX]);
 /* A public set that calibrations are made from; gives *out. Noted or compared in the same way. */
 FKT_MUST_USE fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out);
 /* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */

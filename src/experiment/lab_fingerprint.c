@@ -8,7 +8,8 @@
  *
  * The set `public` is written when a network first asks for it, also where there is none (no records): networks that
  * learnt from public images and networks that did not must not stand in one table. The public set of calibrations is
- * written when one is made, as NAME.unlabelled, for it may be a set of cells too. */
+ * written when one is made, in NAME.unlabelled.json, for it may be a set of cells too. The hashes are inputs of cells
+ * (lab.h), so that a report finds what runs in several folders have mixed. */
 #include "experiment/lab.h"
 #include "experiment/store.h"
 
@@ -23,7 +24,6 @@
 
 enum { FILE_MAX = 1 << 16 };
 #define SCHEMA "fedkt.experiment-set/1"
-#define UNLABELLED ".unlabelled"
 
 static fkt_status add(struct fkt_hash *h, const struct fkt_dataset *ds, unsigned threads)
 {
@@ -50,6 +50,7 @@ out:
 /* A set and what its name stands for now. */
 struct found {
     const char *name;
+    int unlabelled;                         /* 1: as a public set that calibrations are made from */
     const struct fkt_dataset *train, *test; /* may be NULL; train only of `public`: there is none */
     char sha256[FKT_SHA256_HEX];
 };
@@ -88,9 +89,11 @@ static size_t size_of(const struct fkt_dataset *ds) { return ds ? fkt_dataset_si
 
 static json_t *set_json(const struct found *f)
 {
-    return json_pack("{s:s s:s s:I s:I s:I s:s}", "schema", SCHEMA, "set", f->name, "records",
-                     (json_int_t)size_of(f->train), "test_records", (json_int_t)size_of(f->test), "classes",
-                     (json_int_t)(f->train ? fkt_dataset_classes(f->train) : 0), "sha256", f->sha256);
+    json_t *j = json_pack("{s:s s:s s:I s:I s:I s:s}", "schema", SCHEMA, "set", f->name, "records",
+                          (json_int_t)size_of(f->train), "test_records", (json_int_t)size_of(f->test), "classes",
+                          (json_int_t)(f->train ? fkt_dataset_classes(f->train) : 0), "sha256", f->sha256);
+    if (j && f->unlabelled) json_object_set_new(j, "unlabelled", json_true());
+    return j;
 }
 
 /* Gives *out, an object that names a set and its hash. */
@@ -148,7 +151,7 @@ static fkt_status note(const char *run, const struct found *f)
     char name[96], *folder = NULL, *path = NULL;
     json_t *was = NULL;
     fkt_status st;
-    snprintf(name, sizeof name, "%s.json", f->name);
+    snprintf(name, sizeof name, "%s%s.json", f->name, f->unlabelled ? FKT_UNLABELLED_ENDING : "");
     FKT_TRY(fkt_path_join(&folder, run, "sets"));
     FKT_TRY(fkt_path_join(&path, folder, name));
     if (access(path, F_OK) == 0) {
@@ -173,9 +176,8 @@ fkt_status fkt_lab_note_set(struct fkt_lab *lab)
 
 /* ---- the set `public` ---- */
 
-/* Gives *out, NULL where the folder of sets has none, and f of it, under the name `as`. */
-static fkt_status open_unlabelled(const struct fkt_lab *lab, const char *set, const char *as, struct fkt_dataset **out,
-                                  struct found *f)
+/* Gives *out, NULL where the folder of sets has none, and f of it. */
+static fkt_status open_unlabelled(const struct fkt_lab *lab, const char *set, struct fkt_dataset **out, struct found *f)
 {
     const struct fkt_dataset_options o = {.unlabelled = 1};
     char *path = NULL;
@@ -183,7 +185,7 @@ static fkt_status open_unlabelled(const struct fkt_lab *lab, const char *set, co
     *out = NULL;
     if (st == FKT_E_NOMEM) return st;
     if (st == FKT_OK) FKT_TRY(fkt_dataset_open(out, path, &o));
-    *f = (struct found){.name = as, .train = *out};
+    *f = (struct found){.name = set, .unlabelled = strcmp(set, FKT_PUBLIC_SET) != 0, .train = *out};
     FKT_TRY(fingerprint(f, lab->options.threads));
 out:
     fkt_free(path);
@@ -194,12 +196,12 @@ out:
     return st;
 }
 
-static fkt_status open_and_note(struct fkt_lab *lab, const char *set, const char *as, struct fkt_dataset **out,
+static fkt_status open_and_note(struct fkt_lab *lab, const char *set, struct fkt_dataset **out,
                                 char sha256[FKT_SHA256_HEX])
 {
     struct found f;
     fkt_status st;
-    FKT_TRY(open_unlabelled(lab, set, as, out, &f));
+    FKT_TRY(open_unlabelled(lab, set, out, &f));
     memcpy(sha256, f.sha256, sizeof f.sha256);
     st = lab->run ? note(lab->run, &f) : FKT_OK;
     if (st != FKT_OK) {
@@ -210,19 +212,22 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out)
+fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out, char sha256[FKT_SHA256_HEX])
 {
-    return open_and_note(lab, FKT_PUBLIC_SET, FKT_PUBLIC_SET, out, lab->public_sha256);
+    fkt_status st;
+    FKT_TRY(open_and_note(lab, FKT_PUBLIC_SET, out, sha256));
+    FKT_TRY(fkt_lab_use(lab, FKT_PUBLIC_SET, sha256));
+out:
+    return st;
 }
 
 fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out)
 {
-    char as[96], sha256[FKT_SHA256_HEX], *path = NULL;
+    char sha256[FKT_SHA256_HEX], *path = NULL;
     fkt_status st;
     *out = NULL;
-    snprintf(as, sizeof as, "%s" UNLABELLED, set);
     FKT_TRY(fkt_lab_find(lab, set, &path)); /* there must be one */
-    st = open_and_note(lab, set, as, out, sha256);
+    st = open_and_note(lab, set, out, sha256);
 out:
     fkt_free(path);
     return st;
@@ -230,18 +235,16 @@ out:
 
 /* ---- before a run goes on ---- */
 
-/* The set of that name as it is now. *shared is given, NULL: it is the lab's open set, or there is none. */
-static fkt_status open_again(struct fkt_lab *lab, const char *name, struct fkt_dataset **shared, struct found *f)
+/* The set of the file as it is now. *shared is given, NULL: it is the lab's open set, or there is none. */
+static fkt_status open_again(struct fkt_lab *lab, const json_t *was, struct fkt_dataset **shared, struct found *f)
 {
-    const size_t n = strlen(name), tail = strlen(UNLABELLED);
+    const char *name = json_string_value(json_object_get(was, "set"));
+    const int unlabelled = json_is_true(json_object_get(was, "unlabelled"));
     struct fkt_lab_set set;
-    char plain[96];
     fkt_status st;
-    if (!strcmp(name, FKT_PUBLIC_SET)) return open_unlabelled(lab, name, name, shared, f);
-    if (n > tail && n < sizeof plain && !strcmp(name + n - tail, UNLABELLED)) {
-        snprintf(plain, sizeof plain, "%.*s", (int)(n - tail), name);
-        FKT_TRY(open_unlabelled(lab, plain, name, shared, f));
-        if (!*shared) st = fkt_fail(FKT_E_IO, "there is no set '%s'", plain);
+    if (unlabelled || !strcmp(name, FKT_PUBLIC_SET)) {
+        FKT_TRY(open_unlabelled(lab, name, shared, f));
+        if (unlabelled && !*shared) st = fkt_fail(FKT_E_IO, "there is no set '%s'", name);
         goto out;
     }
     FKT_TRY(fkt_lab_set(lab, name, &set));
@@ -259,7 +262,7 @@ static fkt_status check_one(struct fkt_lab *lab, const char *path)
     json_t *was = NULL;
     fkt_status st;
     FKT_TRY(read_file(path, &was));
-    st = open_again(lab, json_string_value(json_object_get(was, "set")), &shared, &f);
+    st = open_again(lab, was, &shared, &f);
     if (st == FKT_OK) st = compare(&f, was);
     else if (st != FKT_E_NOMEM && st != FKT_E_STOPPED) st = FKT_OK;
 out:

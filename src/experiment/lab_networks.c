@@ -142,9 +142,7 @@ int fkt_lab_recall(const struct fkt_lab *lab, struct fkt_lab_student *s)
         const struct fkt_lab_student *old = &lab->student[i];
         if (!strcmp(old->from, s->from) && old->per_class == s->per_class && old->seed == s->seed &&
             old->epochs == s->epochs && old->fresh == s->fresh) {
-            s->shared = old->shared;
-            memcpy(s->shared_sha256, old->shared_sha256, sizeof s->shared_sha256);
-            s->accuracy = old->accuracy;
+            *s = *old;
             return 1;
         }
     }

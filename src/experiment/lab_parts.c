@@ -15,6 +15,23 @@
 
 #define PUBLIC_SET "tiny-imagenet-12k"
 
+enum { NAME = 128 };
+
+static void name_of(const struct fkt_codec *codec, uint32_t top, const char *ending, char out[NAME])
+{
+    snprintf(out, NAME, FKT_CALIBRATION_INPUT "%s-%u-%u-%u%s", fkt_codec_name(codec), fkt_codec_size(codec),
+             fkt_codec_dim(codec), top, ending);
+}
+
+/* The images that it was made of, not its numbers: those differ in their last bits from machine to machine. */
+static fkt_status use(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top,
+                      const struct fkt_calibration *cal)
+{
+    char name[NAME];
+    name_of(codec, top, "", name);
+    return cal->digests_sha256[0] ? fkt_lab_use(lab, name, cal->digests_sha256) : FKT_OK;
+}
+
 static fkt_status calibrate(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top, const char *file,
                             struct fkt_calibration *out)
 {
@@ -34,11 +51,10 @@ out:
 static fkt_status calibration_of(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top,
                                  struct fkt_calibration *out)
 {
-    char name[128], *file = NULL;
+    char name[NAME], *file = NULL;
     fkt_status st;
     if (!top && fkt_calibration_embedded(out, codec) == FKT_OK) return FKT_OK;
-    snprintf(name, sizeof name, "calibration-%s-%u-%u-%u.safetensors", fkt_codec_name(codec), fkt_codec_size(codec),
-             fkt_codec_dim(codec), top);
+    name_of(codec, top, ".safetensors", name);
     FKT_TRY(fkt_path_join(&file, lab->folder, name));
     if (access(file, R_OK) == 0) FKT_TRY(fkt_calibration_load(out, file));
     else FKT_TRY(calibrate(lab, codec, top, file, out));
@@ -61,6 +77,7 @@ static fkt_status open_part(struct fkt_lab *lab, const struct fkt_arm *a, const 
     fkt_status st;
     FKT_TRY(fkt_codec_open(&spec->codec[p], &wanted));
     FKT_TRY(calibration_of(lab, spec->codec[p], guide ? 0 : a->top, spec->calibration[p]));
+    FKT_TRY(use(lab, spec->codec[p], guide ? 0 : a->top, spec->calibration[p]));
     spec->part[p] = (struct fkt_part_choice){.coordinates = a->coordinates};
 out:
     return st;

@@ -19,9 +19,10 @@ static fkt_status compute(struct fkt_lab *lab, const struct fkt_cell *c, const c
     json_t *points = json_array();
     fkt_status st;
     if (!points) return fkt_fail(FKT_E_NOMEM, "out of memory for the points of a cell");
+    fkt_lab_begin_cell(lab);
     if (c->arm->kind == FKT_ARM_REAL) FKT_TRY(fkt_lab_real(lab, c, points));
     else FKT_TRY(c->experiment->run(lab, c, points));
-    FKT_TRY(fkt_store_put(folder, c, json_incref(points), fkt_lab_options(lab), fkt_lab_set_sha256(lab, c->panel)));
+    FKT_TRY(fkt_store_put(folder, c, json_incref(points), fkt_lab_options(lab), fkt_lab_inputs(lab)));
 out:
     json_decref(points);
     return st;

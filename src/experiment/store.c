@@ -147,7 +147,7 @@ static void note_settings(json_t *j, const struct fkt_cell *c, const struct fkt_
 }
 
 fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points,
-                         const struct fkt_experiment_options *o, const char *set_sha256)
+                         const struct fkt_experiment_options *o, const json_t *inputs)
 {
     char *path = NULL;
     json_t *j = NULL;
@@ -157,7 +157,7 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
     if (j) note_settings(j, c, o);
-    if (j && *set_sha256) json_object_set_new(j, "set_sha256", json_string(set_sha256));
+    if (j && json_object_size(inputs)) json_object_set_new(j, "inputs", json_deep_copy(inputs));
     FKT_TRY(fkt_store_write(path, j, JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(points);

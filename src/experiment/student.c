@@ -43,6 +43,7 @@ struct student {
     struct fkt_pipeline *pipeline;
     struct fkt_teacher *teacher;
     struct fkt_dataset *shared;
+    char shared_sha256[FKT_SHA256_HEX];
     struct fkt_training_source *source;
     struct fkt_training_set test;
     struct fkt_recipe recipe;
@@ -109,6 +110,11 @@ out:
     return st;
 }
 
+static fkt_status open_public(struct student *s)
+{
+    return is_taught(s) && is_fresh(s) ? fkt_lab_public(s->lab, &s->shared, s->shared_sha256) : FKT_OK;
+}
+
 static fkt_status open_source(struct student *s, const struct fkt_lab_set *set)
 {
     const int card = s->lab->options.device.kind == FKT_DEVICE_CUDA;
@@ -124,7 +130,7 @@ static fkt_status open_source(struct student *s, const struct fkt_lab_set *set)
         .blend = is_taught(s) && is_fresh(s) ? SHARE_BLEND : 0,
         .options = {.threads = s->lab->options.threads, .progress = s->lab->options.progress}};
     fkt_status st;
-    if (is_taught(s) && is_fresh(s)) FKT_TRY(fkt_lab_public(s->lab, &s->shared)); /* before images are drawn */
+    FKT_TRY(open_public(s)); /* before images are drawn */
     FKT_TRY(fkt_release_pipeline(s->release, &settings, &s->pipeline));
     if (is_taught(s))
         FKT_TRY(fkt_teacher_of_release(&s->teacher, s->release, s->pipeline,
@@ -190,11 +196,11 @@ fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, str
         FKT_TRY(learn(&s, &model));
         FKT_TRY(fkt_lab_evaluate(lab, model, &s.test, &known.accuracy));
         known.shared = fkt_training_source_public_facts(s.source).images;
-        if (known.shared) memcpy(known.shared_sha256, lab->public_sha256, sizeof known.shared_sha256);
+        memcpy(known.shared_sha256, s.shared_sha256, sizeof known.shared_sha256);
         fkt_lab_remember(lab, &known);
     }
+    if (known.shared_sha256[0]) FKT_TRY(fkt_lab_use(lab, FKT_PUBLIC_SET, known.shared_sha256));
     lab->shared = known.shared;
-    memcpy(lab->shared_sha256, known.shared_sha256, sizeof lab->shared_sha256);
     FKT_TRY(fkt_sweep_set_network(sweep, arm, name, known.accuracy, 0));
 out:
     fkt_model_free(model);
@@ -247,11 +253,12 @@ fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run
     FKT_TRY(fkt_lab_federation(lab, run, &sweep));
     s.sweep = sweep;
     s.release = fkt_sweep_arm(sweep, 0)->release;
+    plan(&s);
     if (access(file, F_OK) == 0) {
+        FKT_TRY(open_public(&s)); /* it learnt from that set: a run has one */
         FKT_TRY(load_kept(&s, file, out));
         goto out;
     }
-    plan(&s);
     FKT_TRY(learn(&s, out));
     FKT_TRY(fkt_mkdirs(folder));
     FKT_TRY(fkt_model_save(*out, file, 1));

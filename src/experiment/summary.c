@@ -117,8 +117,8 @@ static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *
         const json_t *v = json_object_get(values, fkt_metric_key(&e->metric[m]));
         if (json_is_number(v) && isfinite(json_number_value(v))) FKT_TRY(add_value(r, m, cell, json_number_value(v)));
     }
-    if (*moments && !r->moments[0]) fkt_text_cut(r->moments, sizeof r->moments, moments);
-    else if (*moments && strcmp(r->moments, moments) != 0) snprintf(r->moments, sizeof r->moments, "differ");
+    if (*moments && !r->moments[0] && !r->differ) fkt_text_cut(r->moments, sizeof r->moments, moments);
+    else if (*moments && strcmp(r->moments, moments) != 0) r->differ = 1, r->moments[0] = '\0';
     if (*moments) FKT_TRY(fkt_summary_moments_note(s, e, cell, moments));
 out:
     return st;
@@ -170,6 +170,7 @@ void fkt_summary_clear(struct fkt_summary *s)
     fkt_free(s->row);
     fkt_free(s->source);
     fkt_free(s->moments);
+    fkt_free(s->input);
     memset(s, 0, sizeof *s);
 }
 

@@ -19,7 +19,15 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
     double x;
     size_t order;                    /* of the panel, then of the arm */
     struct fkt_summary_value *value; /* (n_metrics) */
-    char moments[65];                /* hash of the exact moments: "" none, "differ" where cells disagree */
+    char moments[65];                /* hash of the exact moments; "": none, or */
+    int differ;                      /* 1: cells have several */
+};
+/* What cells are made of: a set, the set `public`, the images of a calibration. One name stands for one thing. */
+struct fkt_summary_input {
+    const struct fkt_experiment *experiment; /* of the first cell that names it */
+    char name[160], hash[FKT_SHA256_HEX];
+    long long limit; /* of a set: records that were taken; quick: 1 */
+    int quick;
 };
 /* The exact moments of an arm on one machine: another one's networks may round in another way. */
 struct fkt_summary_moments {
@@ -39,9 +47,8 @@ struct fkt_summary_source { /* of the cells of one panel of an experiment, or of
     uint64_t seed[FKT_SEEDS_MAX]; /* (n_seeds) ascending */
     size_t n_seeds;
     int quick;
-    int noted;                                        /* 1: a cell has been noted */
-    long long setting[FKT_SETTINGS];                  /* limit, rounds, images of a class; 0: the usual ones */
-    char set[FKT_SHA256_HEX], shared[FKT_SHA256_HEX]; /* hashes of the set and of the set `public`; "": not noted */
+    int noted[FKT_SETTINGS];         /* 1: a cell has said so */
+    long long setting[FKT_SETTINGS]; /* limit, rounds, images of a class; 0: the usual ones */
 };
 struct fkt_summary {
     struct fkt_summary_row *row; /* by experiment, panel, arm, x; references last */
@@ -50,11 +57,13 @@ struct fkt_summary {
     size_t n_sources;
     struct fkt_summary_moments *moments; /* (n_moments) in the order of rows, then by machine */
     size_t n_moments;
+    struct fkt_summary_input *input; /* (n_inputs) */
+    size_t n_inputs;
 };
 /* Each cell once: one that stands in several folders, or the parts of one that was computed twice with the same values,
  * counts once. FKT_E_MISMATCH when two cells of one seed have different values, when an experiment has quick cells and
  * others, when a set has cells of other limits, rounds or images of a class, and when two sets have one name: those of
- * the cells, or those of public images. */
+ * the cells, of public images, or of calibrations. */
 FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
 void fkt_summary_clear(struct fkt_summary *s);
 /* Place of the arm in its table; that of an arm which is not there is the last. */
@@ -80,8 +89,7 @@ struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s,
 void fkt_summary_source_names(struct fkt_text *t, const struct fkt_summary_names *names, const char *between,
                               fkt_escape *escape);
 void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_source *o); /* "0, 1, 2" */
-/* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ, and one where
- * values have fewer seeds. */
+/* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ. */
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape);
 
@@ -93,11 +101,15 @@ void fkt_markdown_text(struct fkt_text *t, const char *s);
 void fkt_table_markdown(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                         const json_t *paper);
 void fkt_value_text(char out[32], const struct fkt_summary_value *v, const struct fkt_metric *m); /* "81.2 ± 0.3" */
-/* The same with "(1)" behind it where it has fewer seeds than others of its panel have. "": no row, or no value. */
+/* The same with "(1 seed)" behind it where others of its panel have more. "": no row, or no value. */
 void fkt_row_text(char out[48], const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m);
 /* 1: it has. */
 int fkt_summary_fewer(const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m);
 int fkt_summary_references(const struct fkt_summary *s, const struct fkt_experiment *e); /* are there any? */
+
+/* summary_inputs.c */
+FKT_MUST_USE fkt_status fkt_summary_inputs_note(struct fkt_summary *s, const struct fkt_experiment *e,
+                                                const json_t *cell);
 
 /* summary_moments.c. hash: of a point of the cell; hostile. */
 FKT_MUST_USE fkt_status fkt_summary_moments_note(struct fkt_summary *s, const struct fkt_experiment *e,

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "fedkt/learn.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 /* What a run may have asked for in place of the usual, and a reader of its table must know. */
 static const struct setting {
     const char *key, *title;
-    int some; /* 1: cells without it may stand beside: heads beside networks */
+    int network; /* 1: of networks alone */
 } settings[FKT_SETTINGS] = {
     {"limit", "records", 0}, {"rounds", "rounds", 0}, {"per_class", "images of a class, drawn once, for a network", 1}};
 
@@ -80,27 +81,34 @@ static void note_seed(struct fkt_summary_source *o, uint64_t seed)
     o->seed[to] = seed;
 }
 
-/* Hashes of what one name stands for must agree; cells of older versions have none. */
-static fkt_status note_set(const struct fkt_summary_source *o, char noted[FKT_SHA256_HEX], const char *hash,
-                           const char *name)
+/* A network that learnt from a release; one on real images has no number of drawn ones. */
+static int has_network(const struct fkt_experiment *e, const json_t *cell)
 {
-    if (!*hash) return FKT_OK;
-    if (!*noted) fkt_text_cut(noted, FKT_SHA256_HEX, hash);
-    if (!strcmp(noted, hash)) return FKT_OK;
-    return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each",
-                         "cells of '%s', set '%s', come from two runs with different sets '%s'", o->experiment->name,
-                         o->panel, name);
+    const struct fkt_arm *arm = fkt_experiment_arm(e, fkt_summary_arm_place(e, text_of(cell, "arm")));
+    const json_t *point;
+    const char *key;
+    json_t *v;
+    size_t i;
+    if (arm && !arm->codec) return 0;
+    json_array_foreach (json_object_get(cell, "points"), i, point)
+        json_object_foreach (json_object_get(point, "values"), key, v)
+            if (fkt_architecture_parse(key) >= 0) return 1;
+    return json_object_get(json_object_get(cell, "inputs"), FKT_PUBLIC_SET) != NULL; /* one that a site tunes */
 }
 
-static fkt_status note_sets(struct fkt_summary_source *o, const json_t *cell)
+static fkt_status note_settings(struct fkt_summary_source *o, const json_t *cell)
 {
-    const json_t *point;
-    size_t i;
-    fkt_status st = note_set(o, o->set, text_of(cell, "set_sha256"), o->panel);
-    json_array_foreach (json_object_get(cell, "points"), i, point)
-        if (st == FKT_OK)
-            st = note_set(o, o->shared, text_of(json_object_get(point, "facts"), "public_sha256"), FKT_PUBLIC_SET);
-    return st;
+    const int network = has_network(o->experiment, cell);
+    for (size_t i = 0; i < FKT_SETTINGS; i++) {
+        const long long value = json_integer_value(json_object_get(cell, settings[i].key));
+        if (settings[i].network && !network && !value) continue; /* heads stand beside networks */
+        if (o->noted[i] && o->setting[i] != value)
+            return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', differ in their %s",
+                                 o->experiment->name, o->panel, settings[i].key);
+        o->setting[i] = value;
+        o->noted[i] = 1;
+    }
+    return FKT_OK;
 }
 
 fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell)
@@ -114,16 +122,9 @@ fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_exper
             return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each",
                                  "some cells of '%s' are quick ones, and others are not", e->name);
     FKT_TRY(source_of(s, e, text_of(cell, "panel"), &o));
-    for (size_t i = 0; i < FKT_SETTINGS; i++) {
-        const long long value = json_integer_value(json_object_get(cell, settings[i].key));
-        if (o->noted && o->setting[i] != value && !(settings[i].some && (!value || !o->setting[i])))
-            return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', differ in their %s",
-                                 e->name, o->panel, settings[i].key);
-        if (value) o->setting[i] = value;
-    }
-    FKT_TRY(note_sets(o, cell));
+    FKT_TRY(note_settings(o, cell));
+    FKT_TRY(fkt_summary_inputs_note(s, e, cell));
     o->quick = quick;
-    o->noted = 1;
     note_name(&o->machine, text_of(cell, "machine"));
     note_name(&o->version, text_of(cell, "version"));
     if (json_is_integer(seed)) note_seed(o, (uint64_t)json_integer_value(seed));
@@ -197,14 +198,6 @@ static void panels_text(struct fkt_text *t, const struct fkt_summary *s, const s
     fkt_text_add(t, ": ");
 }
 
-static int any_fewer(const struct fkt_summary *s, const struct fkt_experiment *e)
-{
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t m = 0; s->row[i].experiment == e && m < e->n_metrics; m++)
-            if (fkt_summary_fewer(s, &s->row[i], m)) return 1;
-    return 0;
-}
-
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape)
 {
@@ -224,7 +217,6 @@ void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, co
             if (o->setting[k]) fkt_text_addf(t, "; %lld %s", o->setting[k], settings[k].title);
         if (o->quick) fkt_text_add(t, "; quick cells, which are not results");
     }
-    if (any_fewer(s, e)) fkt_text_add(t, ". (n): the mean of n seeds alone");
 }
 
 struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s, const struct fkt_experiment *e)

@@ -33,9 +33,11 @@ int fkt_summary_fewer(const struct fkt_summary *s, const struct fkt_summary_row 
 
 void fkt_row_text(char out[48], const struct fkt_summary *s, const struct fkt_summary_row *r, size_t m)
 {
+    const size_t n = r ? r->value[m].n : 0;
     char value[32] = "";
     if (r) fkt_value_text(value, &r->value[m], &r->experiment->metric[m]);
-    snprintf(out, 48, r && fkt_summary_fewer(s, r, m) ? "%s (%zu)" : "%s", value, r ? r->value[m].n : 0);
+    if (r && fkt_summary_fewer(s, r, m)) snprintf(out, 48, "%s (%zu seed%s)", value, n, n == 1 ? "" : "s");
+    else snprintf(out, 48, "%s", value);
 }
 
 /* RFC 4180. Cells of others may hold anything. */

@@ -238,9 +238,12 @@ class Experiment(binary.Case):
         self.write_set("elsewhere", shade)
         self.fedkt(f"{line} elsewhere --resume")
         cell = json.loads(self.bytes("run/cells/epsilon.toy.joint.0.json"))
-        self.assertEqual(cell["set_sha256"], json.loads(self.bytes("run/sets/toy.json"))["sha256"])
+        self.assertEqual(cell["inputs"]["toy"], json.loads(self.bytes("run/sets/toy.json"))["sha256"])
         self.fedkt(f"{line.replace('run', 'run-other')} sets")
-        self.fedkt("experiment report run run-other --out joined", code=1)  # two sets of one name
+        process = self.start("experiment report run run-other --out joined")
+        _, stderr = process.communicate()
+        self.assertEqual((process.returncode, stderr.splitlines()[0]),
+                         (1, "fedkt: a cell of 'epsilon' was made with another 'toy' than one of 'epsilon'"))
         self.assertFalse((self.folder / "joined").exists())
 
     def test_another_public_set_is_refused(self):
@@ -295,7 +298,8 @@ class Experiment(binary.Case):
         process = self.start(f"{line} --resume")
         _, stderr = process.communicate()
         self.assertEqual(process.returncode, 1)
-        self.assertIn("set 'tiny-imagenet-12k.unlabelled' is not the one that the run began with", stderr)
+        self.assertIn("set 'tiny-imagenet-12k' is not the one that the run began with", stderr)
+        self.fedkt("experiment epsilon --network none --data sets --sets toy.unlabelled --out other", code=2)
 
     def stays_within_the_promise(self, rows, members):
         """True positive rates of arms with a promise, of so many decisions on members and as many on others: six

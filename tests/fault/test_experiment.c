@@ -29,7 +29,7 @@ static fkt_status store_and_read(const char *folder, int first)
     FKT_TRY(fkt_store_begin(folder, &o, !first));
     FKT_TRY(fkt_experiment_cells(&o, &cells, &n));
     FKT_TRY(fkt_point_add(points, &list[0]->x[0], NULL, json_pack("{s:f}", "mean_error", 0.5), NULL));
-    FKT_TRY(fkt_store_put(folder, &cells[0], json_incref(points), &o, ""));
+    FKT_TRY(fkt_store_put(folder, &cells[0], json_incref(points), &o, NULL));
     FKT_TRY(fkt_store_read(folder, &all));
     FKT_TRY(fkt_summary_make(&s, all));
     fkt_table_csv(&t, &s, list[0]);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "experiment/store.h"
 
@@ -133,10 +134,13 @@ static fkt_status read_sets(struct job *j)
     if (!j->asked->sets) return FKT_OK;
     FKT_TRY(read_names("sets", j->asked->sets, &j->names_text, &j->names, &j->options.n_sets));
     j->options.sets = j->names;
-    for (size_t i = 0; i < j->options.n_sets; i++)
+    for (size_t i = 0; i < j->options.n_sets; i++) {
+        if (fkt_ends_in(j->names[i], FKT_UNLABELLED_ENDING))
+            return fkt_fail(FKT_E_ARG, "--sets: '%s': no set of records ends in " FKT_UNLABELLED_ENDING, j->names[i]);
         if (!strcmp(j->names[i], FKT_PUBLIC_SET))
             return fkt_fail(FKT_E_ARG, "--sets: '%s' is the set of unlabelled images that networks learn from",
                             j->names[i]);
+    }
 out:
     return st;
 }
@@ -397,7 +401,9 @@ static const char *of_a_run(const struct asked *a)
                 {a->weights != NULL, "weights"},
                 {a->limit || a->per_class, a->limit ? "limit" : "per-class"},
                 {a->network_given, "network"},
-                {a->rounds_given, "rounds"}};
+                {a->rounds_given, "rounds"},
+                {a->device != 0, "device"},
+                {a->run.threads != 0, "threads"}};
     for (size_t i = 0; i < CLI_COUNT(list); i++)
         if (list[i].given) return list[i].name;
     return NULL;

@@ -91,7 +91,7 @@ static void what_is_put_is_read(void **state)
     CHECK_OK(fkt_experiment_cells(&o, &cells, &n));
     assert_false(fkt_store_has(folder, &cells[0]));
     CHECK_OK(fkt_point_add(points, &x, NULL, json_pack("{s:f}", "covariance_error", 0.5), NULL));
-    CHECK_OK(fkt_store_put(folder, &cells[0], points, &o, ""));
+    CHECK_OK(fkt_store_put(folder, &cells[0], points, &o, NULL));
     assert_true(fkt_store_has(folder, &cells[0]));
     assert_false(fkt_store_has(folder, &cells[1]));
     CHECK_OK(fkt_store_read(folder, &all));
@@ -177,14 +177,16 @@ static void goes_on(const char *run, struct fkt_experiment_options *o, const cha
 /* A network of the run asks for it. */
 static size_t ask(const char *run, struct fkt_experiment_options *o, const char *sets, fkt_status wanted)
 {
-    char folder[600];
+    char folder[600], sha256[FKT_SHA256_HEX];
     struct fkt_dataset *ds = NULL;
     struct fkt_lab *lab = NULL;
     size_t n = 0;
     snprintf(folder, sizeof folder, "%s/%s", dir.dir, run);
     o->data = scratch_path(&dir, sets);
     CHECK_OK(fkt_lab_new(&lab, o, folder, scratch_path(&dir, "sets-enc")));
-    CHECK_STATUS(fkt_lab_public(lab, &ds), wanted);
+    CHECK_STATUS(fkt_lab_public(lab, &ds, sha256), wanted);
+    if (wanted == FKT_OK)
+        assert_string_equal(json_string_value(json_object_get(fkt_lab_inputs(lab), "public")), sha256);
     if (ds) n = fkt_dataset_size(ds);
     fkt_dataset_free(ds);
     fkt_lab_free(lab);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary_inputs.c - what the cells of a report are made of: one name must stand for one thing in all of them.
+ *
+ * Cells of several runs are joined by names. A JPEG copy of a set and its published files, two sets `public`, or one
+ * run with such a set and one without, must not make one table without a word. Cells say what they are made of
+ * (lab.h, fkt_lab_use); those of older versions do not, and are taken as they are. A hash of a set is of the records
+ * that were taken of it, so runs with other limits are not compared. */
+#include "experiment/summary.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <string.h>
+
+static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *found)
+{
+    fkt_status st = FKT_OK;
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        const struct fkt_summary_input *was = &s->input[i];
+        if (strcmp(was->name, found->name) != 0 || was->limit != found->limit || was->quick != found->quick) continue;
+        if (!strcmp(was->hash, found->hash)) return FKT_OK;
+        return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each run",
+                             "a cell of '%s' was made with another '%s' than one of '%s'", found->experiment->name,
+                             found->name, was->experiment->name);
+    }
+    FKT_TRY(fkt_realloc(&s->input, s->n_inputs + 1));
+    s->input[s->n_inputs++] = *found;
+out:
+    return st;
+}
+
+/* Public images and those of calibrations are taken whole. */
+static int is_limited(const char *name)
+{
+    return strcmp(name, FKT_PUBLIC_SET) != 0 &&
+           strncmp(name, FKT_CALIBRATION_INPUT, strlen(FKT_CALIBRATION_INPUT)) != 0;
+}
+
+fkt_status fkt_summary_inputs_note(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell)
+{
+    const char *name;
+    json_t *v;
+    fkt_status st = FKT_OK;
+    json_object_foreach (json_object_get(cell, "inputs"), name, v) {
+        struct fkt_summary_input found = {.experiment = e};
+        if (!json_is_string(v)) continue;
+        fkt_text_cut(found.name, sizeof found.name, name);
+        fkt_text_cut(found.hash, sizeof found.hash, json_string_value(v));
+        if (is_limited(name)) {
+            found.limit = json_integer_value(json_object_get(cell, "limit"));
+            found.quick = json_is_true(json_object_get(cell, "quick"));
+        }
+        FKT_TRY(note(s, &found));
+    }
+out:
+    return st;
+}
