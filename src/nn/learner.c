@@ -34,10 +34,11 @@ struct fkt_learner {
     uint32_t batch;
     int frozen;
     int ran, has_gradients, has_average, has_second;
-    uint32_t held;    /* images; 0: none */
-    int has_teacher;  /* the held images come with a teacher's logits */
-    uint64_t planned; /* steps of the plan that have not been queued */
-    int has_plan, plan_averages, plan_is_adam;
+    uint32_t held;       /* images; 0: none */
+    int has_teacher;     /* the held images come with a teacher's logits */
+    uint64_t planned;    /* steps of the plan that have not been queued */
+    uint64_t average_in; /* steps until its first average has been taken; UINT64_MAX: it takes none */
+    int has_plan, plan_is_adam;
 };
 
 static int can_learn(const struct fkt_op *op)
@@ -360,9 +361,10 @@ fkt_status fkt_learner_plan_epoch(struct fkt_learner *l, const struct fkt_epoch_
     FKT_TRY(l->backend->plan_epoch(l->self, e));
     l->has_plan = 1;
     l->planned = e->steps;
-    l->plan_averages = l->plan_is_adam = 0;
+    l->average_in = UINT64_MAX;
+    l->plan_is_adam = 0;
     for (size_t i = 0; i < e->steps; i++) {
-        l->plan_averages |= e->step[i].average >= 0;
+        if (e->step[i].average >= 0 && l->average_in == UINT64_MAX) l->average_in = i + 1;
         l->plan_is_adam |= e->step[i].optimizer.kind == FKT_OPTIMIZER_ADAM;
     }
 out:
@@ -376,7 +378,8 @@ fkt_status fkt_learner_train(struct fkt_learner *l, uint64_t steps)
         return fkt_fail(FKT_E_ARG, "the plan has %" PRIu64 " steps left, not %" PRIu64, l->planned, steps);
     if (!steps) return FKT_OK;
     l->ran = l->has_gradients = 0;
-    l->has_average |= l->plan_averages;
+    if (l->average_in <= steps) l->has_average = 1;
+    else if (l->average_in != UINT64_MAX) l->average_in -= steps;
     l->has_second |= l->plan_is_adam;
     l->planned -= steps;
     return l->backend->train(l->self, steps);

@@ -230,6 +230,27 @@ static void what_is_refused(void **state)
     learner_case_release(&other);
 }
 
+/* A plan's average is there once the step that takes it has been queued, and not before. */
+static void an_average_is_there_when_it_is_taken(void **state)
+{
+    struct learner_case p;
+    (void)state;
+    fill(0);
+    for (size_t i = 0; i < STEPS; i++) step[i].average = i == 2 ? 0.5F : -1, step[i].optimizer.pull = 0;
+    learner_case_init(&p, &problem, &fkt_learner_ref, BATCH, FKT_PRECISION_F32, 1);
+    CHECK_OK(hold(p.l, IMAGES, NULL));
+    CHECK_OK(fkt_learner_plan_epoch(p.l, &plan));
+    for (int k = 0; k < 3; k++) {
+        const int taken = k == 2;
+        CHECK_OK(fkt_learner_train(p.l, 1));
+        step[0].optimizer.pull = 1;
+        if (taken) CHECK_OK(fkt_learner_plan_epoch(p.l, &plan));
+        else CHECK_STATUS(fkt_learner_plan_epoch(p.l, &plan), FKT_E_STATE);
+        step[0].optimizer.pull = 0;
+    }
+    learner_case_release(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +258,7 @@ int main(void)
         cmocka_unit_test(a_plan_begins_the_sums),
         cmocka_unit_test(a_bad_loss_is_named),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(an_average_is_there_when_it_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
