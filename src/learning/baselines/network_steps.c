@@ -5,9 +5,10 @@
  *
  * The pull of a step is the learner's pull to its average, and an anchor that follows is an average that is taken. The
  * batches are those of network.c, so the numbers are too, up to rounding: a learner has rate, pull and follow as floats
- * and rounds a slope once more than vector.c. Not possible: on a learner that cannot hold images (a processor's), with
- * images that do not fit, with a teacher and views that are not whole images (its logits would be of others), and with
- * a number that a float does not hold, or a follow above 1 or so small that 1 - follow loses it. */
+ * and rounds a slope once more than vector.c. Not possible: on a learner that cannot hold images (oneDNN's), with
+ * images that do not fit beside it (so on a card that others use too, memory decides about rounding), with a teacher
+ * and views that are not whole images (its logits would be of others), and with a number that a float does not hold,
+ * or a follow above 1 or so small that 1 - follow loses it. */
 #include "learning/baselines/network.h"
 
 #include "base/alloc.h"
@@ -74,7 +75,8 @@ out:
     return st;
 }
 
-static fkt_status hold(struct steps *s)
+/* *held: they fit. */
+static fkt_status hold(struct steps *s, int *held)
 {
     struct fkt_network_problem *q = s->q;
     const struct fkt_predict_options o = {.threads = q->spec->threads, .device = q->spec->device};
@@ -85,10 +87,12 @@ static fkt_status hold(struct steps *s)
         FKT_TRY(fkt_alloc(&s->teacher, n * q->model->n_classes));
         FKT_TRY(fkt_model_predict(q->teacher, s->rgb, n, s->teacher, NULL, &o));
     }
-    FKT_TRY(fkt_learner_hold(
+    st = fkt_learner_hold(
         s->learner,
         &(struct fkt_held){
-            .rgb = s->rgb, .label = s->label, .teacher = s->teacher, .n = n, .value = (const float(*)[256])q->value}));
+            .rgb = s->rgb, .label = s->label, .teacher = s->teacher, .n = n, .value = (const float(*)[256])q->value});
+    *held = st == FKT_OK;
+    if (st == FKT_E_NOMEM) st = FKT_OK; /* by gradients then */
 out:
     return st;
 }
@@ -176,15 +180,12 @@ fkt_status fkt_network_descend(void *self, uint32_t site, const struct fkt_local
     struct fkt_network_problem *q = self;
     struct steps s = {.q = q, .site = site, .batch = fkt_network_batch(q, site), .step = step, .n = n};
     fkt_status st;
+    int held = 0;
     *done = 0;
     FKT_TRY(fkt_network_learner(q, s.batch, &s.learner));
     if (!is_possible(&s)) goto out;
-    st = hold(&s);
-    if (st == FKT_E_NOMEM) { /* by gradients then */
-        st = FKT_OK;
-        goto out;
-    }
-    FKT_TRY(st);
+    FKT_TRY(hold(&s, &held));
+    if (!held) goto out;
     FKT_TRY(run(&s, x, anchor));
     *done = 1;
 out:
