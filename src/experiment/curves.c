@@ -161,6 +161,5 @@ const struct fkt_experiment fkt_experiment_samples = {
     .apart = 1,
     .invariant = 1,
     .trains_quick = 1,
-    .own_images = 1,
     .needs_network = 1, /* the number of images matters for a network alone */
     .run = run_samples};

@@ -81,7 +81,6 @@ struct fkt_experiment {
     size_t n_metrics;
     uint32_t rounds, rounds_quick; /* of federated methods; 0: it has none */
     int trains_quick;              /* 1: quick runs train networks too */
-    int own_images;                /* 1: the experiment chooses how many images its networks learn from */
     int needs_network;             /* 1: there is nothing without one: no cells where none is trained */
     int invariant;     /* 1: the exact moments of an arm must be the same in all cells of a panel; the report says so */
     int measures_time; /* 1: results are times or come from the operating system's randomness: they do not repeat */
@@ -142,10 +141,10 @@ FKT_MUST_USE fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_exper
                                     const char *folder /* of the run */, const char *encodings /* folder */);
 void fkt_lab_free(struct fkt_lab *lab);
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab);
-/* What the cell at hand is made of, by name: hashes of its set, of public images, of what calibrations come from.
- * begin: nothing yet. Borrowed. */
+/* lab_notes.c: what the cell at hand says of itself beside its points (docs/formats.md: inputs, limit, network,
+ * per_class). begin: nothing yet. Borrowed. */
 void fkt_lab_begin_cell(struct fkt_lab *lab);
-const json_t *fkt_lab_inputs(const struct fkt_lab *lab);
+const json_t *fkt_lab_notes(const struct fkt_lab *lab);
 
 /* A simulated federation of one arm. */
 struct fkt_lab_run {

@@ -22,9 +22,9 @@ fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_experiment_options
     *out = NULL;
     FKT_TRY(fkt_alloc(&lab, 1));
     lab->options = *o;
-    lab->inputs = json_object();
-    if (!lab->inputs) {
-        st = fkt_fail(FKT_E_NOMEM, "out of memory for what a cell is made of");
+    lab->notes = json_object();
+    if (!lab->notes) {
+        st = fkt_fail(FKT_E_NOMEM, "out of memory for what a cell says of itself");
         goto out;
     }
     FKT_TRY(fkt_strdup(&lab->run, folder));
@@ -44,23 +44,11 @@ void fkt_lab_free(struct fkt_lab *lab)
     if (lab->encodings) fkt_encodings_close(lab->encodings);
     fkt_free(lab->folder);
     fkt_free(lab->run);
-    json_decref(lab->inputs);
+    json_decref(lab->notes);
     fkt_free(lab);
 }
 
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab) { return &lab->options; }
-
-/* ---- what a cell is made of ---- */
-
-void fkt_lab_begin_cell(struct fkt_lab *lab) { json_object_clear(lab->inputs); }
-
-const json_t *fkt_lab_inputs(const struct fkt_lab *lab) { return lab->inputs; }
-
-fkt_status fkt_lab_use(struct fkt_lab *lab, const char *name, const char *sha256)
-{
-    if (!lab->inputs || json_object_set_new(lab->inputs, name, json_string(sha256)) == 0) return FKT_OK;
-    return fkt_fail(FKT_E_NOMEM, "out of memory for what a cell is made of");
-}
 
 fkt_status fkt_point_add(json_t *points, const struct fkt_position *x, const char *reference, json_t *values,
                          json_t *facts)

@@ -28,23 +28,27 @@ struct fkt_lab {
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
     char set_sha256[FKT_SHA256_HEX];
-    json_t *inputs;                     /* of the cell at hand: name -> hash */
+    json_t *notes;                      /* of the cell at hand; NULL: there are no cells */
     char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
     size_t shared; /* of the network that was trained last, for the facts of a point */
 };
-/* Notes an input of the cell at hand. */
+/* lab_notes.c: notes of the cell at hand. use: an input and its hash. limit, per_class: those of the options, where
+ * they have one; network: a cell that trains one, or uses one that was kept, says which. */
 FKT_MUST_USE fkt_status fkt_lab_use(struct fkt_lab *lab, const char *name, const char *sha256);
+FKT_MUST_USE fkt_status fkt_lab_note_limit(struct fkt_lab *lab);
+FKT_MUST_USE fkt_status fkt_lab_note_network(struct fkt_lab *lab);
+FKT_MUST_USE fkt_status fkt_lab_note_per_class(struct fkt_lab *lab);
 FKT_MUST_USE fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path); /* gives *path */
 void fkt_lab_close_set(struct fkt_lab *lab);
 
 /* lab_fingerprint.c: set_sha256 of the open set; then sets/NAME.json of the run is written, or it must agree. */
 FKT_MUST_USE fkt_status fkt_lab_fingerprint(struct fkt_lab *lab);
 FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
-/* The set `public` that networks learn from beside a release, an input of the cell; gives *out, NULL: there is none.
- * Noted or compared in the same way, its absence too; so is its hash. */
+/* The set `public` that networks learn from beside a release; gives *out, NULL: there is none. Noted or compared in the
+ * same way, its absence too. sha256: an input of cells whose networks asked for it, also where there is none. */
 FKT_MUST_USE fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out, char sha256[FKT_SHA256_HEX]);
 /* A public set that calibrations are made from; gives *out. Noted or compared in the same way. */
 FKT_MUST_USE fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out);
@@ -88,13 +92,13 @@ struct fkt_lab_images {
 };
 FKT_MUST_USE fkt_status fkt_lab_images(struct fkt_lab *lab, const char *name, struct fkt_lab_images *out /* zeros */);
 void fkt_lab_images_clear(struct fkt_lab_images *p);
-/* An untrained network of the options for such images; first weights from the seed. */
-FKT_MUST_USE fkt_status fkt_lab_network(const struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
+/* An untrained network of the options for such images; first weights from the seed. The cell notes it. */
+FKT_MUST_USE fkt_status fkt_lab_network(struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
                                         struct fkt_model **out);
 /* The usual training on images in memory; others change it: epochs, batch, rate, seed, threads, device. */
 void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r);
 /* A network of the options with the classes and size of `like`, from scratch. */
-FKT_MUST_USE fkt_status fkt_lab_learn(const struct fkt_lab *lab, const struct fkt_recipe *recipe,
+FKT_MUST_USE fkt_status fkt_lab_learn(struct fkt_lab *lab, const struct fkt_recipe *recipe,
                                       const struct fkt_image_source *source, const struct fkt_training_set *like,
                                       struct fkt_model **out);
 FKT_MUST_USE fkt_status fkt_lab_evaluate(const struct fkt_lab *lab, const struct fkt_model *m,

@@ -214,11 +214,7 @@ out:
 
 fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out, char sha256[FKT_SHA256_HEX])
 {
-    fkt_status st;
-    FKT_TRY(open_and_note(lab, FKT_PUBLIC_SET, out, sha256));
-    FKT_TRY(fkt_lab_use(lab, FKT_PUBLIC_SET, sha256));
-out:
-    return st;
+    return open_and_note(lab, FKT_PUBLIC_SET, out, sha256);
 }
 
 fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out)

@@ -72,7 +72,7 @@ out:
     return st;
 }
 
-fkt_status fkt_lab_network(const struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
+fkt_status fkt_lab_network(struct fkt_lab *lab, const struct fkt_training_set *images, uint64_t seed,
                            struct fkt_model **out)
 {
     const struct fkt_model_spec network = {.architecture = (enum fkt_architecture)(lab->options.network - 1),
@@ -80,7 +80,11 @@ fkt_status fkt_lab_network(const struct fkt_lab *lab, const struct fkt_training_
                                            .classes = (const char *const *)images->classes,
                                            .n_classes = images->n_classes,
                                            .seed = seed};
-    return fkt_model_new(out, &network);
+    fkt_status st;
+    FKT_TRY(fkt_model_new(out, &network));
+    FKT_TRY(fkt_lab_note_network(lab));
+out:
+    return st;
 }
 
 void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe *r)
@@ -98,9 +102,8 @@ void fkt_lab_recipe(const struct fkt_lab *lab, uint64_t seed, struct fkt_recipe 
     if (r->device.kind == FKT_DEVICE_CUDA) r->dtype = FKT_LEARN_DTYPE_BF16;
 }
 
-fkt_status fkt_lab_learn(const struct fkt_lab *lab, const struct fkt_recipe *recipe,
-                         const struct fkt_image_source *source, const struct fkt_training_set *like,
-                         struct fkt_model **out)
+fkt_status fkt_lab_learn(struct fkt_lab *lab, const struct fkt_recipe *recipe, const struct fkt_image_source *source,
+                         const struct fkt_training_set *like, struct fkt_model **out)
 {
     const struct fkt_trainer_hooks hooks = {.progress = lab->options.progress};
     struct fkt_trainer_spec spec = {.recipe = *recipe, .source = *source};
@@ -184,6 +187,7 @@ static fkt_status real_network(struct fkt_lab *lab, const struct fkt_cell *c, js
         FKT_TRY(learn_real(lab, c->panel, &recipe, &known.accuracy));
         fkt_lab_remember(lab, &known);
     }
+    FKT_TRY(fkt_lab_note_network(lab));
     json_object_set_new(values, network, json_real(known.accuracy));
 out:
     return st;

@@ -140,6 +140,7 @@ fkt_status fkt_lab_set(struct fkt_lab *lab, const char *name, struct fkt_lab_set
                                 .holdout = lab->test ? 0 : HOLDOUT,
                                 .size = s ? s->size : 32};
     FKT_TRY(fkt_lab_use(lab, name, lab->set_sha256));
+    FKT_TRY(fkt_lab_note_limit(lab));
 out:
     return st;
 }

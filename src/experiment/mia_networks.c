@@ -21,7 +21,7 @@ enum { EACH = 12, IMAGES = 20, TRIALS = 200, EPOCHS = 20, BATCH = 8 };
 enum { QUICK_CLASSES = 4, QUICK_IMAGES = 8, QUICK_TRIALS = 64, QUICK_SIZE = 16 };
 
 struct shadow {
-    const struct fkt_lab *lab;
+    struct fkt_lab *lab;
     const char **names; /* (K) borrowed from the task */
     size_t each;        /* images of a class */
     uint8_t *rgb;       /* what a network learns from */
@@ -143,7 +143,6 @@ const struct fkt_experiment fkt_experiment_mia_networks = {
     .time = "quick: 50 s of processor time",
     .arm = fkt_attack_arms,
     .n_arms = FKT_ATTACK_ARMS,
-    .own_images = 1,
     .needs_network = 1,
     FKT_ATTACK_TABLE,
     .run = run};

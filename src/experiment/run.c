@@ -22,7 +22,7 @@ static fkt_status compute(struct fkt_lab *lab, const struct fkt_cell *c, const c
     fkt_lab_begin_cell(lab);
     if (c->arm->kind == FKT_ARM_REAL) FKT_TRY(fkt_lab_real(lab, c, points));
     else FKT_TRY(c->experiment->run(lab, c, points));
-    FKT_TRY(fkt_store_put(folder, c, json_incref(points), fkt_lab_options(lab), fkt_lab_inputs(lab)));
+    FKT_TRY(fkt_store_put(folder, c, json_incref(points), fkt_lab_options(lab), fkt_lab_notes(lab)));
 out:
     json_decref(points);
     return st;

@@ -129,25 +129,21 @@ int fkt_store_has(const char *folder, const struct fkt_cell *c)
 static json_t *machine_json(const struct fkt_experiment_options *o)
 {
     struct fkt_device_facts f;
-    char name[256];
+    char device[64], name[96];
     if (fkt_device_describe(o->device, &f) != FKT_OK) f.name[0] = '\0';
-    snprintf(name, sizeof name, "%s, %u thread%s", f.name, o->threads, o->threads == 1 ? "" : "s");
+    fkt_text_cut(device, sizeof device, f.name); /* so that readers, who cut names too, find the threads */
+    snprintf(name, sizeof name, "%s, %u thread%s", device, o->threads, o->threads == 1 ? "" : "s");
     return json_string(name);
 }
 
-/* What the cell has in place of the usual; an option that it does not use is not noted. */
-static void note_settings(json_t *j, const struct fkt_cell *c, const struct fkt_experiment_options *o)
+static void note_rounds(json_t *j, const struct fkt_experiment *e, const struct fkt_experiment_options *o)
 {
-    const struct fkt_experiment *e = c->experiment;
     const uint32_t usual = o->quick ? e->rounds_quick : e->rounds;
-    if (o->limit && !e->panel) json_object_set_new(j, "limit", json_integer((json_int_t)o->limit));
     if (o->rounds && e->rounds && o->rounds != usual) json_object_set_new(j, "rounds", json_integer(o->rounds));
-    if (o->per_class && c->arm->codec && !e->own_images && fkt_experiment_trains(e, o))
-        json_object_set_new(j, "per_class", json_integer((json_int_t)o->per_class));
 }
 
 fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points,
-                         const struct fkt_experiment_options *o, const json_t *inputs)
+                         const struct fkt_experiment_options *o, const json_t *notes)
 {
     char *path = NULL;
     json_t *j = NULL;
@@ -156,8 +152,11 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
-    if (j) note_settings(j, c, o);
-    if (j && json_object_size(inputs)) json_object_set_new(j, "inputs", json_deep_copy(inputs));
+    if (j) note_rounds(j, c->experiment, o);
+    if (j && notes && json_object_update(j, (json_t *)notes) != 0) {
+        json_decref(j);
+        j = NULL;
+    }
     FKT_TRY(fkt_store_write(path, j, JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(points);

@@ -13,7 +13,7 @@ FKT_MUST_USE fkt_status fkt_store_begin(const char *folder, const struct fkt_exp
 int fkt_store_has(const char *folder, const struct fkt_cell *c);
 FKT_MUST_USE fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points /* taken */,
                                       const struct fkt_experiment_options *o,
-                                      const json_t *inputs /* fkt_lab_inputs; NULL: none */);
+                                      const json_t *notes /* fkt_lab_notes; NULL: none */);
 int fkt_store_is_json(const struct dirent *d); /* for scandir: a JSON file that is not hidden */
 /* A JSON file of a run, with flags of jansson and of base/file.h. Takes j; NULL is a lack of memory. */
 FKT_MUST_USE fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags);

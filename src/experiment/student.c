@@ -179,6 +179,17 @@ out:
     return st;
 }
 
+/* What the cell says of the network, however it came by it. */
+static fkt_status note(struct student *s)
+{
+    fkt_status st;
+    FKT_TRY(fkt_lab_note_network(s->lab));
+    if (!s->run->per_class) FKT_TRY(fkt_lab_note_per_class(s->lab));
+    if (s->shared_sha256[0]) FKT_TRY(fkt_lab_use(s->lab, FKT_PUBLIC_SET, s->shared_sha256));
+out:
+    return st;
+}
+
 fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_sweep *sweep, size_t arm)
 {
     struct student s = {.lab = lab, .run = run, .sweep = sweep, .release = fkt_sweep_arm(sweep, arm)->release};
@@ -191,7 +202,8 @@ fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, str
     known = (struct fkt_lab_student){
         .per_class = s.per_class, .seed = run->seed, .epochs = s.recipe.epochs, .fresh = is_fresh(&s)};
     snprintf(known.from, sizeof known.from, "%s", s.release->sha256);
-    if (!fkt_lab_recall(lab, &known)) {
+    if (fkt_lab_recall(lab, &known)) memcpy(s.shared_sha256, known.shared_sha256, sizeof s.shared_sha256);
+    else {
         FKT_TRY(read_test(&s));
         FKT_TRY(learn(&s, &model));
         FKT_TRY(fkt_lab_evaluate(lab, model, &s.test, &known.accuracy));
@@ -199,7 +211,7 @@ fkt_status fkt_lab_train(struct fkt_lab *lab, const struct fkt_lab_run *run, str
         memcpy(known.shared_sha256, s.shared_sha256, sizeof known.shared_sha256);
         fkt_lab_remember(lab, &known);
     }
-    if (known.shared_sha256[0]) FKT_TRY(fkt_lab_use(lab, FKT_PUBLIC_SET, known.shared_sha256));
+    FKT_TRY(note(&s));
     lab->shared = known.shared;
     FKT_TRY(fkt_sweep_set_network(sweep, arm, name, known.accuracy, 0));
 out:
@@ -257,11 +269,12 @@ fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run
     if (access(file, F_OK) == 0) {
         FKT_TRY(open_public(&s)); /* it learnt from that set: a run has one */
         FKT_TRY(load_kept(&s, file, out));
-        goto out;
+    } else {
+        FKT_TRY(learn(&s, out));
+        FKT_TRY(fkt_mkdirs(folder));
+        FKT_TRY(fkt_model_save(*out, file, 1));
     }
-    FKT_TRY(learn(&s, out));
-    FKT_TRY(fkt_mkdirs(folder));
-    FKT_TRY(fkt_model_save(*out, file, 1));
+    st = note(&s);
 out:
     clear(&s);
     fkt_sweep_free(sweep);

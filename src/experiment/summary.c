@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *text_of(const json_t *j, const char *key)
+const char *fkt_cell_text(const json_t *j, const char *key)
 {
     const char *s = json_string_value(json_object_get(j, key));
     return s ? s : "";
@@ -37,8 +37,8 @@ static size_t experiment_place(const struct fkt_experiment *e)
 static fkt_status row_of(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell, const json_t *point,
                          struct fkt_summary_row **out)
 {
-    const char *panel = text_of(cell, "panel"), *arm = text_of(cell, "arm"), *at = text_of(point, "at"),
-               *reference = text_of(point, "reference");
+    const char *panel = fkt_cell_text(cell, "panel"), *arm = fkt_cell_text(cell, "arm"),
+               *at = fkt_cell_text(point, "at"), *reference = fkt_cell_text(point, "reference");
     struct fkt_summary_row *r;
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < s->n; i++) {
@@ -55,7 +55,7 @@ static fkt_status row_of(struct fkt_summary *s, const struct fkt_experiment *e, 
     r->experiment = e;
     fkt_text_cut(r->panel, sizeof r->panel, panel);
     fkt_text_cut(r->arm_name, sizeof r->arm_name, arm);
-    fkt_text_cut(r->arm, sizeof r->arm, text_of(cell, "title"));
+    fkt_text_cut(r->arm, sizeof r->arm, fkt_cell_text(cell, "title"));
     fkt_text_cut(r->at, sizeof r->at, at);
     fkt_text_cut(r->reference, sizeof r->reference, reference);
     r->x = *reference ? HUGE_VAL : json_number_value(json_object_get(point, "x"));
@@ -78,8 +78,9 @@ static fkt_status add_value(struct fkt_summary_row *r, size_t m, const json_t *c
                        ? FKT_OK
                        : fkt_fail_hint(FKT_E_MISMATCH, "leave one of the runs out",
                                        "two cells of '%s', set '%s', arm '%s', seed %llu have different values at %s",
-                                       text_of(cell, "experiment"), text_of(cell, "panel"), text_of(cell, "arm"),
-                                       (unsigned long long)seed, r->reference[0] ? r->reference : r->at);
+                                       fkt_cell_text(cell, "experiment"), fkt_cell_text(cell, "panel"),
+                                       fkt_cell_text(cell, "arm"), (unsigned long long)seed,
+                                       r->reference[0] ? r->reference : r->at);
     FKT_TRY(fkt_realloc(&v->each, v->n + 1));
     v->each[v->n++] = (struct fkt_summary_seed){seed, x};
 out:
@@ -108,7 +109,7 @@ static fkt_status add_point(struct fkt_summary *s, const struct fkt_experiment *
                             const json_t *point)
 {
     const json_t *values = json_object_get(point, "values");
-    const char *given = text_of(json_object_get(point, "facts"), "moments_sha256");
+    const char *given = fkt_cell_text(json_object_get(point, "facts"), "moments_sha256");
     const char *moments = given[strspn(given, "0123456789abcdef")] ? "" : given; /* a hash, or nothing */
     struct fkt_summary_row *r;
     fkt_status st;
@@ -146,7 +147,7 @@ fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells)
     fkt_status st = FKT_OK;
     memset(out, 0, sizeof *out);
     json_array_foreach (cells, i, cell) {
-        const struct fkt_experiment *e = fkt_experiment_find(text_of(cell, "experiment"));
+        const struct fkt_experiment *e = fkt_experiment_find(fkt_cell_text(cell, "experiment"));
         if (!e) continue;
         FKT_TRY(fkt_summary_source_note(out, e, cell));
         json_array_foreach (json_object_get(cell, "points"), k, point) FKT_TRY(add_point(out, e, cell, point));

@@ -35,7 +35,7 @@ struct fkt_summary_moments {
     char panel[64], arm[96], arm_name[48], machine[96], hash[65];
     int differ; /* 1: some cells have another hash */
 };
-enum { FKT_SETTINGS = 3, FKT_NAMES_MAX = 8 };
+enum { FKT_SETTINGS = 4, FKT_NAMES_MAX = 8 };
 struct fkt_summary_source { /* of the cells of one panel of an experiment, or of all its panels */
     const struct fkt_experiment *experiment;
     char panel[64];
@@ -48,7 +48,7 @@ struct fkt_summary_source { /* of the cells of one panel of an experiment, or of
     size_t n_seeds;
     int quick;
     int noted[FKT_SETTINGS];         /* 1: a cell has said so */
-    long long setting[FKT_SETTINGS]; /* limit, rounds, images of a class; 0: the usual ones */
+    long long setting[FKT_SETTINGS]; /* summary_source.c; 0: the usual ones */
 };
 struct fkt_summary {
     struct fkt_summary_row *row; /* by experiment, panel, arm, x; references last */
@@ -62,12 +62,13 @@ struct fkt_summary {
 };
 /* Each cell once: one that stands in several folders, or the parts of one that was computed twice with the same values,
  * counts once. FKT_E_MISMATCH when two cells of one seed have different values, when an experiment has quick cells and
- * others, when a set has cells of other limits, rounds or images of a class, and when two sets have one name: those of
- * the cells, of public images, or of calibrations. */
+ * others, when a set has cells of other limits, rounds, images of a class or networks, and when two sets have one name:
+ * those of the cells, of public images, or of calibrations. */
 FKT_MUST_USE fkt_status fkt_summary_make(struct fkt_summary *out, const json_t *cells);
 void fkt_summary_clear(struct fkt_summary *s);
 /* Place of the arm in its table; that of an arm which is not there is the last. */
 size_t fkt_summary_arm_place(const struct fkt_experiment *e, const char *name);
+const char *fkt_cell_text(const json_t *j, const char *key); /* of an object in a cell; "": it is no text */
 /* The columns of an experiment's table: labels of its positions in order, at most cap; then there may be references. */
 size_t fkt_summary_positions(const struct fkt_summary *s, const struct fkt_experiment *e, struct fkt_position *out,
                              char (*label)[48], size_t cap);

@@ -12,16 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 static void machine_of(char out[96], const json_t *cell)
 {
     char *threads;
-    fkt_text_cut(out, 96, text_of(cell, "machine"));
+    fkt_text_cut(out, 96, fkt_cell_text(cell, "machine"));
     threads = strrchr(out, ',');
     if (threads && strstr(threads, " thread")) *threads = '\0';
 }
@@ -36,9 +30,9 @@ fkt_status fkt_summary_moments_note(struct fkt_summary *s, const struct fkt_expe
 {
     struct fkt_summary_moments m = {.experiment = e};
     fkt_status st = FKT_OK;
-    fkt_text_cut(m.panel, sizeof m.panel, text_of(cell, "panel"));
-    fkt_text_cut(m.arm, sizeof m.arm, text_of(cell, "title"));
-    fkt_text_cut(m.arm_name, sizeof m.arm_name, text_of(cell, "arm"));
+    fkt_text_cut(m.panel, sizeof m.panel, fkt_cell_text(cell, "panel"));
+    fkt_text_cut(m.arm, sizeof m.arm, fkt_cell_text(cell, "title"));
+    fkt_text_cut(m.arm_name, sizeof m.arm_name, fkt_cell_text(cell, "arm"));
     fkt_text_cut(m.hash, sizeof m.hash, hash);
     machine_of(m.machine, cell);
     for (size_t i = 0; i < s->n_moments; i++) {

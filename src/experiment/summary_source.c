@@ -15,18 +15,15 @@
 
 #define BETWEEN_MACHINES " and "
 
-/* What a run may have asked for in place of the usual, and a reader of its table must know. */
-static const struct setting {
+/* What a run may have asked for in place of the usual, and a reader of its table must know. NETWORK: 1 + enum
+ * fkt_architecture, of tables whose measures do not name it. */
+enum { LIMIT, ROUNDS, PER_CLASS, NETWORK };
+static const struct {
     const char *key, *title;
-    int network; /* 1: of networks alone */
-} settings[FKT_SETTINGS] = {
-    {"limit", "records", 0}, {"rounds", "rounds", 0}, {"per_class", "images of a class, drawn once, for a network", 1}};
-
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
+} settings[FKT_SETTINGS] = {[LIMIT] = {"limit", "records"},
+                            [ROUNDS] = {"rounds", "rounds"},
+                            [PER_CLASS] = {"per_class", "images of a class, drawn once, for a network"},
+                            [NETWORK] = {"network", "networks"}};
 
 static fkt_status source_of(struct fkt_summary *s, const struct fkt_experiment *e, const char *panel,
                             struct fkt_summary_source **out)
@@ -81,27 +78,41 @@ static void note_seed(struct fkt_summary_source *o, uint64_t seed)
     o->seed[to] = seed;
 }
 
-/* A network that learnt from a release; one on real images has no number of drawn ones. */
-static int has_network(const struct fkt_experiment *e, const json_t *cell)
+/* 1: measures of the cell's points say which network they are of. */
+static int names_its_network(const json_t *cell)
 {
-    const struct fkt_arm *arm = fkt_experiment_arm(e, fkt_summary_arm_place(e, text_of(cell, "arm")));
     const json_t *point;
     const char *key;
     json_t *v;
     size_t i;
-    if (arm && !arm->codec) return 0;
     json_array_foreach (json_object_get(cell, "points"), i, point)
         json_object_foreach (json_object_get(point, "values"), key, v)
             if (fkt_architecture_parse(key) >= 0) return 1;
-    return json_object_get(json_object_get(cell, "inputs"), FKT_PUBLIC_SET) != NULL; /* one that a site tunes */
+    return 0;
+}
+
+/* A network on real images has no number of drawn ones. */
+static int learns_from_release(const struct fkt_experiment *e, const json_t *cell)
+{
+    const struct fkt_arm *arm = fkt_experiment_arm(e, fkt_summary_arm_place(e, fkt_cell_text(cell, "arm")));
+    return (*fkt_cell_text(cell, "network") || names_its_network(cell)) && (!arm || arm->codec);
+}
+
+/* 1: the cell says something of the setting. Heads stand beside networks; cells of older versions name no network. */
+static int setting_of(const struct fkt_experiment *e, const json_t *cell, size_t i, long long *value)
+{
+    *value = json_integer_value(json_object_get(cell, settings[i].key));
+    if (i == PER_CLASS) return *value || learns_from_release(e, cell);
+    if (i != NETWORK) return 1;
+    *value = fkt_architecture_parse(fkt_cell_text(cell, settings[i].key)) + 1;
+    return *value > 0 && !names_its_network(cell);
 }
 
 static fkt_status note_settings(struct fkt_summary_source *o, const json_t *cell)
 {
-    const int network = has_network(o->experiment, cell);
     for (size_t i = 0; i < FKT_SETTINGS; i++) {
-        const long long value = json_integer_value(json_object_get(cell, settings[i].key));
-        if (settings[i].network && !network && !value) continue; /* heads stand beside networks */
+        long long value;
+        if (!setting_of(o->experiment, cell, i, &value)) continue;
         if (o->noted[i] && o->setting[i] != value)
             return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', differ in their %s",
                                  o->experiment->name, o->panel, settings[i].key);
@@ -121,12 +132,12 @@ fkt_status fkt_summary_source_note(struct fkt_summary *s, const struct fkt_exper
         if (s->source[i].experiment == e && s->source[i].quick != quick)
             return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each",
                                  "some cells of '%s' are quick ones, and others are not", e->name);
-    FKT_TRY(source_of(s, e, text_of(cell, "panel"), &o));
+    FKT_TRY(source_of(s, e, fkt_cell_text(cell, "panel"), &o));
     FKT_TRY(note_settings(o, cell));
     FKT_TRY(fkt_summary_inputs_note(s, e, cell));
     o->quick = quick;
-    note_name(&o->machine, text_of(cell, "machine"));
-    note_name(&o->version, text_of(cell, "version"));
+    note_name(&o->machine, fkt_cell_text(cell, "machine"));
+    note_name(&o->version, fkt_cell_text(cell, "version"));
     if (json_is_integer(seed)) note_seed(o, (uint64_t)json_integer_value(seed));
 out:
     return st;
@@ -198,6 +209,15 @@ static void panels_text(struct fkt_text *t, const struct fkt_summary *s, const s
     fkt_text_add(t, ": ");
 }
 
+static void settings_text(struct fkt_text *t, const struct fkt_summary_source *o)
+{
+    for (size_t k = 0; k < FKT_SETTINGS; k++) {
+        if (!o->setting[k]) continue;
+        if (k == NETWORK) fkt_text_addf(t, "; %s", fkt_architecture_name((enum fkt_architecture)(o->setting[k] - 1)));
+        else fkt_text_addf(t, "; %lld %s", o->setting[k], settings[k].title);
+    }
+}
+
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape)
 {
@@ -213,8 +233,7 @@ void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, co
         fkt_summary_source_names(t, &o->machine, BETWEEN_MACHINES, escape);
         fkt_text_add(t, o->n_seeds == 1 ? "; seed " : "; seeds ");
         fkt_summary_source_seeds(t, o);
-        for (size_t k = 0; k < FKT_SETTINGS; k++)
-            if (o->setting[k]) fkt_text_addf(t, "; %lld %s", o->setting[k], settings[k].title);
+        settings_text(t, o);
         if (o->quick) fkt_text_add(t, "; quick cells, which are not results");
     }
 }

@@ -246,6 +246,25 @@ class Experiment(binary.Case):
                          (1, "fedkt: a cell of 'epsilon' was made with another 'toy' than one of 'epsilon'"))
         self.assertFalse((self.folder / "joined").exists())
 
+    def test_cells_say_what_was_done(self):
+        """A cell names an option where it used it: the limit of a set, the network and its images."""
+        line = "experiment personalised cost --quick --arms untouched,head-prior,local-sgd,dct-32 --rounds 1"
+        self.fedkt(f"{line} --limit 300 --per-class 5 --out run")
+
+        def notes(key):
+            cell = json.loads(self.bytes(f"run/cells/{key}.json"))
+            self.fits("cell", cell)
+            return {k: cell[k] for k in ("limit", "network", "per_class", "rounds") if k in cell}
+
+        self.assertEqual(notes("cost.ten-classes.dct-32.200-images.0"), {"limit": 300})
+        for arm, said in (("untouched", {"network": "resnet8", "per_class": 5}), ("head-prior", {}),
+                          ("local-sgd", {"network": "resnet8"})):
+            self.assertEqual(notes(f"personalised.demo.{arm}.pathological.0"), {"limit": 300, "rounds": 1, **said})
+        self.fedkt("experiment clients --quick --network none --arms joint --out other")
+        self.fedkt("experiment report run other --out joined")  # the set `demo` is whole there, and is not compared
+        self.assertIn("5 images of a class, drawn once, for a network; resnet8",
+                      self.bytes("joined/report.html").decode())
+
     def test_another_public_set_is_refused(self):
         """A full run whose first network asks for public images is stopped before it learns."""
         chance = numpy.random.default_rng(7)

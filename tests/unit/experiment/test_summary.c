@@ -276,6 +276,34 @@ static void networks_of_other_settings_are_not_averaged(void **state)
     json_decref(cells);
 }
 
+/* Measures of the personalised table do not say which network they are of. */
+static void two_networks_are_not_averaged(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("clients");
+    json_t *cells = cells_of("aa"), *first = json_array_get(cells, 0), *other = json_array_get(cells, 1);
+    json_t *values = json_object_get(json_array_get(json_object_get(other, "points"), 0), "values");
+    struct fkt_summary s;
+    struct fkt_text t;
+    (void)state;
+    json_object_set_new(first, "network", json_string("resnet8"));
+    CHECK_OK(fkt_summary_make(&s, cells)); /* the others are heads, or of an older version */
+    fkt_text_init(&t);
+    fkt_summary_source_text(&t, &s, e, fkt_markdown_text);
+    assert_string_equal(t.s, "fedkt 1; m; seeds 0, 1; resnet8");
+    fkt_text_clear(&t);
+    fkt_summary_clear(&s);
+    json_object_set_new(other, "network", json_string("resnet18"));
+    check_refused(cells, "cells of 'clients', set 'eurosat', differ in their network");
+    json_object_set_new(values, "resnet18", json_real(0.8)); /* it has a row of its own */
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_summary_clear(&s);
+    json_object_del(values, "resnet18");
+    json_object_set_new(other, "network", json_string("of another version"));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
 static void a_hash_that_is_none_is_left_out(void **state)
 {
     const struct fkt_experiment *e = fkt_experiment_find("clients");
@@ -382,6 +410,7 @@ int main(void)
         cmocka_unit_test(words_of_cells_are_no_markup),
         cmocka_unit_test(one_name_stands_for_one_input),
         cmocka_unit_test(networks_of_other_settings_are_not_averaged),
+        cmocka_unit_test(two_networks_are_not_averaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
