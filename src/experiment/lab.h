@@ -50,8 +50,12 @@ FKT_MUST_USE fkt_status fkt_lab_note_set(struct fkt_lab *lab);
 /* The set `public` that networks learn from beside a release; gives *out, NULL: there is none. Noted or compared in the
  * same way, its absence too. sha256: an input of cells whose networks asked for it, also where there is none. */
 FKT_MUST_USE fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out, char sha256[FKT_SHA256_HEX]);
-/* A public set that calibrations are made from; gives *out. Noted or compared in the same way. */
-FKT_MUST_USE fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out);
+void fkt_lab_fingerprint_of_none(char sha256[FKT_SHA256_HEX]); /* what sha256 is where there is none */
+/* A public set that calibrations are made from, compared in the same way; gives *out. note: one was made. */
+FKT_MUST_USE fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out,
+                                           char sha256[FKT_SHA256_HEX]);
+FKT_MUST_USE fkt_status fkt_lab_note_unlabelled(struct fkt_lab *lab, const char *set, const struct fkt_dataset *ds,
+                                                const char *sha256);
 /* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
 FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
 

@@ -8,7 +8,8 @@
  *
  * The set `public` is written when a network first asks for it, also where there is none (no records): networks that
  * learnt from public images and networks that did not must not stand in one table. The public set of calibrations is
- * written when one is made, in NAME.unlabelled.json, for it may be a set of cells too. The hashes are inputs of cells
+ * written once one has been made, in NAME.unlabelled.json, for it may be a set of cells too; one that failed may be
+ * repaired. The hashes are inputs of cells
  * (lab.h), so that a report finds what runs in several folders have mixed. */
 #include "experiment/lab.h"
 #include "experiment/store.h"
@@ -146,7 +147,8 @@ static fkt_status compare(const struct found *f, const json_t *was)
                          f->name, before, tests_before, n, tests);
 }
 
-static fkt_status note(const char *run, const struct found *f)
+/* The set of a name must be the one that the run began with; write: from now on it is this one, where none was noted. */
+static fkt_status agree(const char *run, const struct found *f, int write)
 {
     char name[96], *folder = NULL, *path = NULL;
     json_t *was = NULL;
@@ -157,10 +159,10 @@ static fkt_status note(const char *run, const struct found *f)
     if (access(path, F_OK) == 0) {
         FKT_TRY(read_file(path, &was));
         FKT_TRY(compare(f, was));
-        goto out;
+    } else if (write) {
+        FKT_TRY(fkt_mkdirs(folder));
+        FKT_TRY(fkt_store_write(path, set_json(f), JSON_INDENT(1), FKT_FILE_REPLACE));
     }
-    FKT_TRY(fkt_mkdirs(folder));
-    FKT_TRY(fkt_store_write(path, set_json(f), JSON_INDENT(1), FKT_FILE_REPLACE));
 out:
     json_decref(was);
     fkt_free(folder);
@@ -171,21 +173,30 @@ out:
 fkt_status fkt_lab_note_set(struct fkt_lab *lab)
 {
     const struct found f = open_set(lab);
-    return note(lab->run, &f);
+    return agree(lab->run, &f, 1);
 }
 
-/* ---- the set `public` ---- */
+/* ---- sets without labels ---- */
 
-/* Gives *out, NULL where the folder of sets has none, and f of it. */
+void fkt_lab_fingerprint_of_none(char sha256[FKT_SHA256_HEX])
+{
+    struct fkt_hash h;
+    fkt_hash_init(&h);
+    fkt_hash_add(&h, SCHEMA, sizeof SCHEMA);
+    fkt_hash_hex(&h, sha256);
+}
+
+/* Gives *out and f of it; NULL: the set `public`, where the folder of sets has none. */
 static fkt_status open_unlabelled(const struct fkt_lab *lab, const char *set, struct fkt_dataset **out, struct found *f)
 {
     const struct fkt_dataset_options o = {.unlabelled = 1};
     char *path = NULL;
+    const int other = strcmp(set, FKT_PUBLIC_SET) != 0;
     fkt_status st = fkt_lab_find(lab, set, &path);
     *out = NULL;
-    if (st == FKT_E_NOMEM) return st;
+    if (st == FKT_E_NOMEM || (st != FKT_OK && other)) return st;
     if (st == FKT_OK) FKT_TRY(fkt_dataset_open(out, path, &o));
-    *f = (struct found){.name = set, .unlabelled = strcmp(set, FKT_PUBLIC_SET) != 0, .train = *out};
+    *f = (struct found){.name = set, .unlabelled = other, .train = *out};
     FKT_TRY(fingerprint(f, lab->options.threads));
 out:
     fkt_free(path);
@@ -196,14 +207,14 @@ out:
     return st;
 }
 
-static fkt_status open_and_note(struct fkt_lab *lab, const char *set, struct fkt_dataset **out,
-                                char sha256[FKT_SHA256_HEX])
+static fkt_status open_and_agree(struct fkt_lab *lab, const char *set, int write, struct fkt_dataset **out,
+                                 char sha256[FKT_SHA256_HEX])
 {
     struct found f;
     fkt_status st;
     FKT_TRY(open_unlabelled(lab, set, out, &f));
     memcpy(sha256, f.sha256, sizeof f.sha256);
-    st = lab->run ? note(lab->run, &f) : FKT_OK;
+    st = lab->run ? agree(lab->run, &f, write) : FKT_OK;
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
         *out = NULL;
@@ -214,19 +225,21 @@ out:
 
 fkt_status fkt_lab_public(struct fkt_lab *lab, struct fkt_dataset **out, char sha256[FKT_SHA256_HEX])
 {
-    return open_and_note(lab, FKT_PUBLIC_SET, out, sha256);
+    return open_and_agree(lab, FKT_PUBLIC_SET, 1, out, sha256);
 }
 
-fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out)
+fkt_status fkt_lab_unlabelled(struct fkt_lab *lab, const char *set, struct fkt_dataset **out,
+                              char sha256[FKT_SHA256_HEX])
 {
-    char sha256[FKT_SHA256_HEX], *path = NULL;
-    fkt_status st;
-    *out = NULL;
-    FKT_TRY(fkt_lab_find(lab, set, &path)); /* there must be one */
-    st = open_and_note(lab, set, out, sha256);
-out:
-    fkt_free(path);
-    return st;
+    return open_and_agree(lab, set, 0, out, sha256);
+}
+
+fkt_status fkt_lab_note_unlabelled(struct fkt_lab *lab, const char *set, const struct fkt_dataset *ds,
+                                   const char *sha256)
+{
+    struct found f = {.name = set, .unlabelled = 1, .train = ds};
+    memcpy(f.sha256, sha256, sizeof f.sha256);
+    return lab->run ? agree(lab->run, &f, 1) : FKT_OK;
 }
 
 /* ---- before a run goes on ---- */
@@ -240,7 +253,6 @@ static fkt_status open_again(struct fkt_lab *lab, const json_t *was, struct fkt_
     fkt_status st;
     if (unlabelled || !strcmp(name, FKT_PUBLIC_SET)) {
         FKT_TRY(open_unlabelled(lab, name, shared, f));
-        if (unlabelled && !*shared) st = fkt_fail(FKT_E_IO, "there is no set '%s'", name);
         goto out;
     }
     FKT_TRY(fkt_lab_set(lab, name, &set));

@@ -38,12 +38,16 @@ static fkt_status calibrate(struct fkt_lab *lab, const struct fkt_codec *codec, 
     const struct fkt_pipeline_options options = {
         .threads = lab->options.threads, .progress = lab->options.progress, .encodings = lab->encodings};
     struct fkt_dataset *ds = NULL;
+    char sha256[FKT_SHA256_HEX], *path = NULL;
     fkt_status st;
-    FKT_TRY(fkt_fail_in(fkt_lab_unlabelled(lab, PUBLIC_SET, &ds), "codec '%s' must be calibrated on a public set",
+    FKT_TRY(fkt_fail_in(fkt_lab_find(lab, PUBLIC_SET, &path), "codec '%s' must be calibrated on a public set",
                         fkt_codec_name(codec)));
+    FKT_TRY(fkt_lab_unlabelled(lab, PUBLIC_SET, &ds, sha256));
     FKT_TRY(fkt_calibrate(out, codec, ds, FKT_FILTER_BILINEAR, top, PUBLIC_SET, &options));
+    FKT_TRY(fkt_lab_note_unlabelled(lab, PUBLIC_SET, ds, sha256));
     FKT_TRY(fkt_calibration_save(out, file, 1));
 out:
+    fkt_free(path);
     fkt_dataset_free(ds);
     return st;
 }

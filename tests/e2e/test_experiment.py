@@ -307,8 +307,11 @@ class Experiment(binary.Case):
             numpy.savez(self.folder / "sets/tiny-imagenet-12k.npz", train_images=images, train_labels=labels)
 
         line = "experiment codecs --network none --data sets --sets toy --arms ae-64-top128 --out run"
+        write(20)  # too few for 128 directions: no cell is made of them, and the set may be mended
+        self.fedkt(line, code=3)
+        self.assertFalse((self.folder / "run/sets/tiny-imagenet-12k.unlabelled.json").exists())
         write(200)
-        self.fedkt(line)
+        self.fedkt(f"{line} --resume")
         noted = json.loads(self.bytes("run/sets/tiny-imagenet-12k.unlabelled.json"))
         self.fits("experiment-set", noted)
         self.assertEqual(noted["records"], 200)
