@@ -40,6 +40,7 @@ struct fkt_arm {
     int noise;   /* enum fkt_noise_place; -1: as a federation has it */
     int kind;    /* of the experiment's own, or FKT_ARM_REAL */
     int trains;  /* 1: it has no cell where the options have no network */
+    int rounds;  /* 1: it takes the rounds of the experiment */
     double more; /* the same */
 };
 

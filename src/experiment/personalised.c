@@ -232,7 +232,7 @@ out:
 #define RELEASE .codec = "fedkt-ae", .guide = "fedkt-guide", .noise = -1
 #define METHOD(word, text, which)                                                                                      \
     {                                                                                                                  \
-        .name = word, .title = text, .kind = OTHERS, .more = which, .trains = 1                                        \
+        .name = word, .title = text, .kind = OTHERS, .more = which, .trains = 1, .rounds = 1                                       \
     }
 static const struct fkt_arm arms[] = {
     {.name = "tuned",
@@ -256,7 +256,8 @@ static const struct fkt_arm arms[] = {
      .title = "local only, recipe of our networks",
      .kind = LOCAL,
      .more = FKT_PERSONAL_LOCAL,
-     .trains = 1},
+     .trains = 1,
+     .rounds = 1},
     METHOD("local-sgd", "local only, plain SGD", FKT_BASELINE_LOCAL),
     METHOD("fedavg-once", "FedAvg, one round", FKT_BASELINE_FEDAVG_ONCE),
     METHOD("fedavg", "FedAvg", FKT_BASELINE_FEDAVG),

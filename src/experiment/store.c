@@ -136,10 +136,10 @@ static json_t *machine_json(const struct fkt_experiment_options *o)
     return json_string(name);
 }
 
-static void note_rounds(json_t *j, const struct fkt_experiment *e, const struct fkt_experiment_options *o)
+static void note_rounds(json_t *j, const struct fkt_cell *c, const struct fkt_experiment_options *o)
 {
-    const uint32_t usual = o->quick ? e->rounds_quick : e->rounds;
-    if (o->rounds && e->rounds && o->rounds != usual) json_object_set_new(j, "rounds", json_integer(o->rounds));
+    const uint32_t usual = o->quick ? c->experiment->rounds_quick : c->experiment->rounds;
+    if (c->arm->rounds && o->rounds && o->rounds != usual) json_object_set_new(j, "rounds", json_integer(o->rounds));
 }
 
 fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *points,
@@ -152,7 +152,7 @@ fkt_status fkt_store_put(const char *folder, const struct fkt_cell *c, json_t *p
     j = json_pack("{s:s s:s s:s s:s s:s s:s s:I s:b s:o s:O}", "schema", "fedkt.cell/1", "version", fkt_version(),
                   "experiment", c->experiment->name, "panel", c->panel, "arm", c->arm->name, "title", c->arm->title,
                   "seed", (json_int_t)c->seed, "quick", o->quick, "machine", machine_json(o), "points", points);
-    if (j) note_rounds(j, c->experiment, o);
+    if (j) note_rounds(j, c, o);
     if (j && notes && json_object_update(j, (json_t *)notes) != 0) {
         json_decref(j);
         j = NULL;

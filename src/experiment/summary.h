@@ -24,8 +24,7 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
 };
 /* What cells are made of: a set, the set `public`, the images of a calibration. One name stands for one thing. */
 struct fkt_summary_input {
-    const struct fkt_experiment *experiment; /* of the first cell that names it */
-    char name[160], hash[FKT_SHA256_HEX];
+    char name[160], hash[FKT_SHA256_HEX], cell[192]; /* cell: in words */
     long long limit; /* of a set: records that were taken; quick: 1 */
     int quick;
 };
@@ -93,6 +92,9 @@ void fkt_summary_source_seeds(struct fkt_text *t, const struct fkt_summary_sourc
 /* "fedkt 0.1.0; AMD EPYC, 2 threads; seeds 0, 1, 2"; a sentence for each source where panels differ. */
 void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e,
                              fkt_escape *escape);
+
+/* What the cells had in place of the usual, by the names that cells have for it. Gives an object; NULL: no memory. */
+json_t *fkt_summary_source_settings(const struct fkt_summary_source *o);
 
 /* tables.c */
 void fkt_table_csv(struct fkt_text *t, const struct fkt_summary *s, const struct fkt_experiment *e);

@@ -5,12 +5,22 @@
  * run with such a set and one without, must not make one table without a word. Cells say what they are made of
  * (lab.h, fkt_lab_use); those of older versions do not, and are taken as they are. A hash of a set is of the records
  * that were taken of it, so runs with other limits are not compared. */
+#include "experiment/lab.h"
 #include "experiment/summary.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* There was no such set: `public` alone. */
+static int is_none(const struct fkt_summary_input *i)
+{
+    char none[FKT_SHA256_HEX];
+    fkt_lab_fingerprint_of_none(none);
+    return !strcmp(i->hash, none);
+}
 
 static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *found)
 {
@@ -19,9 +29,9 @@ static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *fo
         const struct fkt_summary_input *was = &s->input[i];
         if (strcmp(was->name, found->name) != 0 || was->limit != found->limit || was->quick != found->quick) continue;
         if (!strcmp(was->hash, found->hash)) return FKT_OK;
-        return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each run",
-                             "a cell of '%s' was made with another '%s' than one of '%s'", found->experiment->name,
-                             found->name, was->experiment->name);
+        return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each run, with cells that are to be kept in two folders",
+                             "two cells were made with different '%s'%s: %s; and %s", found->name,
+                             is_none(was) || is_none(found) ? " (one of them with none)" : "", was->cell, found->cell);
     }
     FKT_TRY(fkt_realloc(&s->input, s->n_inputs + 1));
     s->input[s->n_inputs++] = *found;
@@ -36,14 +46,23 @@ static int is_limited(const char *name)
            strncmp(name, FKT_CALIBRATION_INPUT, strlen(FKT_CALIBRATION_INPUT)) != 0;
 }
 
+static void describe(char out[192], const struct fkt_experiment *e, const json_t *cell)
+{
+    char words[256];
+    snprintf(words, sizeof words, "'%s', set '%s', arm '%s', seed %lld", e->name, fkt_cell_text(cell, "panel"),
+             fkt_cell_text(cell, "arm"), (long long)json_integer_value(json_object_get(cell, "seed")));
+    fkt_text_cut(out, 192, words);
+}
+
 fkt_status fkt_summary_inputs_note(struct fkt_summary *s, const struct fkt_experiment *e, const json_t *cell)
 {
     const char *name;
     json_t *v;
     fkt_status st = FKT_OK;
     json_object_foreach (json_object_get(cell, "inputs"), name, v) {
-        struct fkt_summary_input found = {.experiment = e};
+        struct fkt_summary_input found = {0};
         if (!json_is_string(v)) continue;
+        describe(found.cell, e, cell);
         fkt_text_cut(found.name, sizeof found.name, name);
         fkt_text_cut(found.hash, sizeof found.hash, json_string_value(v));
         if (is_limited(name)) {

@@ -19,11 +19,12 @@
  * fkt_architecture, of tables whose measures do not name it. */
 enum { LIMIT, ROUNDS, PER_CLASS, NETWORK };
 static const struct {
-    const char *key, *title;
-} settings[FKT_SETTINGS] = {[LIMIT] = {"limit", "records"},
-                            [ROUNDS] = {"rounds", "rounds"},
-                            [PER_CLASS] = {"per_class", "images of a class, drawn once, for a network"},
-                            [NETWORK] = {"network", "networks"}};
+    const char *key, *title, *none; /* none: what 0 means */
+} settings[FKT_SETTINGS] = {
+    [LIMIT] = {"limit", "records", "all records"},
+    [ROUNDS] = {"rounds", "rounds", "the usual rounds"},
+    [PER_CLASS] = {"per_class", "images of a class, drawn once, for a network", "new images in each epoch"},
+    [NETWORK] = {"network", "networks", "a network without a name"}};
 
 static fkt_status source_of(struct fkt_summary *s, const struct fkt_experiment *e, const char *panel,
                             struct fkt_summary_source **out)
@@ -98,14 +99,40 @@ static int learns_from_release(const struct fkt_experiment *e, const json_t *cel
     return (*fkt_cell_text(cell, "network") || names_its_network(cell)) && (!arm || arm->codec);
 }
 
-/* 1: the cell says something of the setting. Heads stand beside networks; cells of older versions name no network. */
+/* 1: the cell says something of the setting: heads stand beside networks, and few arms have rounds. An arm that cannot
+ * do without a network had one, whether its cell names it (those of older versions do not) or not. */
 static int setting_of(const struct fkt_experiment *e, const json_t *cell, size_t i, long long *value)
 {
+    const struct fkt_arm *arm = fkt_experiment_arm(e, fkt_summary_arm_place(e, fkt_cell_text(cell, "arm")));
     *value = json_integer_value(json_object_get(cell, settings[i].key));
     if (i == PER_CLASS) return *value || learns_from_release(e, cell);
+    if (i == ROUNDS) return arm && arm->rounds;
     if (i != NETWORK) return 1;
     *value = fkt_architecture_parse(fkt_cell_text(cell, settings[i].key)) + 1;
-    return *value > 0 && !names_its_network(cell);
+    return (*value > 0 || e->needs_network || (arm && arm->trains)) && !names_its_network(cell);
+}
+
+static void value_words(struct fkt_text *t, size_t i, long long value)
+{
+    if (!value) fkt_text_add(t, settings[i].none);
+    else if (i == NETWORK) fkt_text_add(t, fkt_architecture_name((enum fkt_architecture)(value - 1)));
+    else fkt_text_addf(t, "%lld %s", value, settings[i].title);
+}
+
+static fkt_status refuse(const struct fkt_summary_source *o, size_t i, long long value)
+{
+    struct fkt_text t;
+    fkt_status st;
+    fkt_text_init(&t);
+    value_words(&t, i, o->setting[i]);
+    fkt_text_add(&t, ", and ");
+    value_words(&t, i, value);
+    FKT_TRY(fkt_text_status(&t));
+    st = fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', have different settings: %s",
+                       o->experiment->name, o->panel, t.s);
+out:
+    fkt_text_clear(&t);
+    return st;
 }
 
 static fkt_status note_settings(struct fkt_summary_source *o, const json_t *cell)
@@ -113,9 +140,7 @@ static fkt_status note_settings(struct fkt_summary_source *o, const json_t *cell
     for (size_t i = 0; i < FKT_SETTINGS; i++) {
         long long value;
         if (!setting_of(o->experiment, cell, i, &value)) continue;
-        if (o->noted[i] && o->setting[i] != value)
-            return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', differ in their %s",
-                                 o->experiment->name, o->panel, settings[i].key);
+        if (o->noted[i] && o->setting[i] != value) return refuse(o, i, value);
         o->setting[i] = value;
         o->noted[i] = 1;
     }
@@ -213,8 +238,8 @@ static void settings_text(struct fkt_text *t, const struct fkt_summary_source *o
 {
     for (size_t k = 0; k < FKT_SETTINGS; k++) {
         if (!o->setting[k]) continue;
-        if (k == NETWORK) fkt_text_addf(t, "; %s", fkt_architecture_name((enum fkt_architecture)(o->setting[k] - 1)));
-        else fkt_text_addf(t, "; %lld %s", o->setting[k], settings[k].title);
+        fkt_text_add(t, "; ");
+        value_words(t, k, o->setting[k]);
     }
 }
 
@@ -236,6 +261,19 @@ void fkt_summary_source_text(struct fkt_text *t, const struct fkt_summary *s, co
         settings_text(t, o);
         if (o->quick) fkt_text_add(t, "; quick cells, which are not results");
     }
+}
+
+json_t *fkt_summary_source_settings(const struct fkt_summary_source *o)
+{
+    json_t *j = json_object();
+    for (size_t k = 0; j && k < FKT_SETTINGS; k++) {
+        if (!o->setting[k]) continue;
+        json_object_set_new(j, settings[k].key,
+                            k == NETWORK
+                                ? json_string(fkt_architecture_name((enum fkt_architecture)(o->setting[k] - 1)))
+                                : json_integer(o->setting[k]));
+    }
+    return j;
 }
 
 struct fkt_summary_source fkt_summary_source_all(const struct fkt_summary *s, const struct fkt_experiment *e)

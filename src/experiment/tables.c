@@ -93,6 +93,19 @@ static json_t *values_json(const struct fkt_summary_row *r)
     return j;
 }
 
+/* By panel, of those that had something else than the usual. */
+static json_t *settings_json(const struct fkt_summary *s, const struct fkt_experiment *e)
+{
+    json_t *all = json_object(), *one;
+    for (size_t i = 0; i < s->n_sources; i++) {
+        if (s->source[i].experiment != e) continue;
+        one = fkt_summary_source_settings(&s->source[i]);
+        if (json_object_size(one)) json_object_set(all, s->source[i].panel, one);
+        json_decref(one);
+    }
+    return all;
+}
+
 fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct fkt_experiment *e)
 {
     const int invariant = e->invariant ? fkt_summary_invariant(s, e, NULL) : -1;
@@ -124,6 +137,7 @@ fkt_status fkt_table_json(char **out, const struct fkt_summary *s, const struct 
     fkt_text_clear(&version);
     fkt_text_clear(&machine);
     if (j && invariant >= 0) json_object_set_new(j, "same_moments", json_boolean(invariant));
+    if (j) json_object_set_new(j, "settings", settings_json(s, e));
     text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(j);
     if (!text) return fkt_fail(FKT_E_NOMEM, "out of memory while writing a table");

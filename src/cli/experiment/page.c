@@ -362,6 +362,7 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     char first[96], last[96];
     const char *from, *to;
     size_t machines = 0;
+    int same;
     snprintf(first, sizeof first, "<!-- experiment:%s -->\n", e->name);
     snprintf(last, sizeof last, "<!-- /experiment:%s -->", e->name);
     from = strstr(text, first);
@@ -374,7 +375,9 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     fkt_summary_source_text(out, p->summary, e, fkt_markdown_text);
     fkt_text_add(out, ".\n\n");
     fkt_table_markdown(out, p->summary, e, p->paper);
-    if (e->invariant && fkt_summary_invariant(p->summary, e, &machines) == 1)
+    same = e->invariant ? fkt_summary_invariant(p->summary, e, &machines) : -1;
+    if (same == 0) fkt_text_add(out, "\n**The exact moments of an arm and set differ between cells of one machine.**\n");
+    if (same == 1)
         fkt_text_addf(out, "\nThe exact moments of each arm and set are the same in all cells%s (SHA-256).\n",
                       machines > 1 ? " that one machine has computed" : "");
     fkt_text_add(out, "\n");

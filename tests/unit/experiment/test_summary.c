@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_summary.c - cells to means, deviations, tables and the comparison of hashes; figures computed by hand. */
+#include "experiment/lab.h"
 #include "experiment/summary.h"
 
 #include "base/alloc.h"
@@ -236,25 +237,34 @@ static void check_refused(const json_t *cells, const char *why)
 static void one_name_stands_for_one_input(void **state)
 {
     json_t *cells = cells_of("aa"), *first = json_array_get(cells, 0), *other = json_array_get(cells, 1);
+    char none[FKT_SHA256_HEX];
     struct fkt_summary s;
     (void)state;
     set_input(first, "eurosat", "aa");
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     set_input(other, "eurosat", "bb");
-    check_refused(cells, "a cell of 'clients' was made with another 'eurosat' than one of 'clients'");
+    check_refused(cells, "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
+                         "'clients', set 'eurosat', arm 'joint', seed 1");
     json_object_set_new(other, "experiment", json_string("epsilon"));
-    check_refused(cells, "a cell of 'epsilon' was made with another 'eurosat' than one of 'clients'");
+    check_refused(cells, "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
+                         "'epsilon', set 'eurosat', arm 'joint', seed 1");
     json_object_set_new(other, "limit", json_integer(400)); /* other records of it */
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     set_input(first, "public", "cc");
     set_input(other, "public", "dd"); /* whatever the limit is */
-    check_refused(cells, "a cell of 'epsilon' was made with another 'public' than one of 'clients'");
+    check_refused(cells, "two cells were made with different 'public': 'clients', set 'eurosat', arm 'joint', seed 0; and "
+                         "'epsilon', set 'eurosat', arm 'joint', seed 1");
+    fkt_lab_fingerprint_of_none(none);
+    set_input(other, "public", none);
+    check_refused(cells, "two cells were made with different 'public' (one of them with none): 'clients', set 'eurosat', "
+                         "arm 'joint', seed 0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
     set_input(other, "public", "cc");
     set_input(first, "calibration-taesd-32-64-0", "ee");
     set_input(other, "calibration-taesd-32-64-0", "ff");
-    check_refused(cells, "a cell of 'epsilon' was made with another 'calibration-taesd-32-64-0' than one of 'clients'");
+    check_refused(cells, "two cells were made with different 'calibration-taesd-32-64-0': 'clients', set 'eurosat', "
+                         "arm 'joint', seed 0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
     json_decref(cells);
 }
 
@@ -269,7 +279,8 @@ static void networks_of_other_settings_are_not_averaged(void **state)
     CHECK_OK(fkt_summary_make(&s, cells)); /* heads beside networks */
     fkt_summary_clear(&s);
     json_object_set_new(values, "resnet18", json_real(0.8));
-    check_refused(cells, "cells of 'clients', set 'eurosat', differ in their per_class");
+    check_refused(cells, "cells of 'clients', set 'eurosat', have different settings: 5 images of a class, drawn once, for a "
+                         "network, and new images in each epoch");
     json_object_set_new(other, "arm", json_string("real")); /* on real images there is no such number */
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
@@ -293,7 +304,7 @@ static void two_networks_are_not_averaged(void **state)
     fkt_text_clear(&t);
     fkt_summary_clear(&s);
     json_object_set_new(other, "network", json_string("resnet18"));
-    check_refused(cells, "cells of 'clients', set 'eurosat', differ in their network");
+    check_refused(cells, "cells of 'clients', set 'eurosat', have different settings: resnet8, and resnet18");
     json_object_set_new(values, "resnet18", json_real(0.8)); /* it has a row of its own */
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
@@ -301,6 +312,57 @@ static void two_networks_are_not_averaged(void **state)
     json_object_set_new(other, "network", json_string("of another version"));
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
+/* Two cells of the personalised table, of two seeds. */
+static json_t *personal_cells(const char *arm)
+{
+    json_t *cells = cells_of("aa");
+    json_array_remove(cells, 3);
+    json_array_remove(cells, 2);
+    for (size_t i = 0; i < 2; i++) {
+        json_object_set_new(json_array_get(cells, i), "experiment", json_string("personalised"));
+        json_object_set_new(json_array_get(cells, i), "arm", json_string(arm));
+    }
+    return cells;
+}
+
+/* An arm without rounds is the same whatever the run's rounds are; one that has them is not. */
+static void rounds_are_those_of_arms_that_have_them(void **state)
+{
+    const struct fkt_experiment *e = fkt_experiment_find("personalised");
+    json_t *cells = personal_cells("head-prior");
+    struct fkt_summary s;
+    char *text;
+    (void)state;
+    json_object_set_new(json_array_get(cells, 0), "rounds", json_integer(20));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_summary_clear(&s);
+    json_decref(cells);
+    cells = personal_cells("fedavg");
+    json_object_set_new(json_array_get(cells, 0), "rounds", json_integer(20));
+    check_refused(cells, "cells of 'personalised', set 'eurosat', have different settings: 20 rounds, and the usual rounds");
+    json_object_set_new(json_array_get(cells, 1), "rounds", json_integer(20));
+    CHECK_OK(fkt_summary_make(&s, cells));
+    CHECK_OK(fkt_table_json(&text, &s, e));
+    assert_non_null(strstr(text, "\"rounds\": 20"));
+    fkt_free(text);
+    fkt_summary_clear(&s);
+    json_decref(cells);
+}
+
+/* An older cell of an arm that trains had a network, and nobody knows which. */
+static void a_network_without_a_name_is_another_one(void **state)
+{
+    json_t *cells = personal_cells("fedavg");
+    struct fkt_summary s;
+    (void)state;
+    CHECK_OK(fkt_summary_make(&s, cells));
+    fkt_summary_clear(&s);
+    json_object_set_new(json_array_get(cells, 1), "network", json_string("resnet18"));
+    check_refused(cells, "cells of 'personalised', set 'eurosat', have different settings: a network without a name, and "
+                         "resnet18");
     json_decref(cells);
 }
 
@@ -406,6 +468,8 @@ int main(void)
         cmocka_unit_test(cells_of_several_folders),
         cmocka_unit_test(sources_are_named_where_panels_differ),
         cmocka_unit_test(settings_of_a_panel_are_the_same),
+        cmocka_unit_test(rounds_are_those_of_arms_that_have_them),
+        cmocka_unit_test(a_network_without_a_name_is_another_one),
         cmocka_unit_test(a_hash_that_is_none_is_left_out),
         cmocka_unit_test(words_of_cells_are_no_markup),
         cmocka_unit_test(one_name_stands_for_one_input),
