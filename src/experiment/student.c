@@ -165,8 +165,17 @@ static void clear(struct student *s)
 
 /* ---- the network ---- */
 
+/* How it learns, as its file says it: a kept network must say the same. */
+static void describe(const struct student *s, struct fkt_model_origin *o)
+{
+    snprintf(o->recipe, sizeof o->recipe, "an experiment: seed %llu, %u epochs of %zu images of a class, %s%s%s",
+             (unsigned long long)s->run->seed, s->recipe.epochs, s->per_class, is_fresh(s) ? "new in each" : "drawn once",
+             s->shared_sha256[0] ? ", public images " : "", s->shared_sha256);
+}
+
 static fkt_status learn(struct student *s, struct fkt_model **out)
 {
+    struct fkt_model_origin origin;
     struct fkt_image_source images;
     struct fkt_lab_set set;
     fkt_status st;
@@ -174,7 +183,9 @@ static fkt_status learn(struct student *s, struct fkt_model **out)
     FKT_TRY(open_source(s, &set));
     fkt_training_source_images(s->source, &images);
     FKT_TRY(fkt_lab_learn(s->lab, &s->recipe, &images, fkt_training_source_set(s->source), out));
-    fkt_model_set_origin(*out, &fkt_training_source_set(s->source)->origin);
+    origin = fkt_training_source_set(s->source)->origin;
+    describe(s, &origin);
+    fkt_model_set_origin(*out, &origin);
 out:
     return st;
 }
@@ -226,12 +237,15 @@ out:
 static const char *difference(const struct student *s, const struct fkt_model *m)
 {
     const struct fkt_task *task = &s->release->task;
+    struct fkt_model_origin wanted;
     if ((int)fkt_model_architecture(m) + 1 != s->lab->options.network) return "it has another architecture";
     if (fkt_model_size(m) != task->size) return "it takes images of another size";
     if (fkt_model_classes(m) != task->n_classes) return "it has another number of classes";
     for (uint32_t k = 0; k < task->n_classes; k++)
         if (strcmp(fkt_model_class(m, k), task->classes[k]) != 0) return "it has other classes";
-    return strcmp(fkt_model_origin(m)->release_sha256, s->release->sha256) ? "it learnt from another release" : NULL;
+    if (strcmp(fkt_model_origin(m)->release_sha256, s->release->sha256) != 0) return "it learnt from another release";
+    describe(s, &wanted);
+    return strcmp(fkt_model_origin(m)->recipe, wanted.recipe) ? "it learnt in another way, or from other images" : NULL;
 }
 
 /* The hash of the release covers set, seed, codecs and mechanism, and the file has nothing else that says which seed

@@ -109,9 +109,9 @@ static void a_kept_network_must_be_of_the_release_and_the_options(void **state)
                                    .n_classes = fkt_model_classes(kept)};
     assert_true(spec.n_classes <= 16);
     for (uint32_t k = 0; k < spec.n_classes; k++) classes[k] = fkt_model_class(kept, k);
-    for (int what = 0; what < 5; what++) {
-        static const char *const why[] = {"another architecture", "another size", "another number of classes",
-                                          "other classes", "another release"};
+    for (int what = 0; what < 6; what++) {
+        static const char *const why[] = {"another architecture", "another size",    "another number of classes",
+                                          "other classes",        "another release", "learnt in another way"};
         struct fkt_model_spec s = spec;
         origin = *fkt_model_origin(kept);
         if (what == 0) s.architecture = FKT_ARCHITECTURE_RESNET18;
@@ -119,6 +119,7 @@ static void a_kept_network_must_be_of_the_release_and_the_options(void **state)
         if (what == 2) s.n_classes--;
         if (what == 3) classes[0] = "no class of the set";
         if (what == 4) origin.release_sha256[0] = origin.release_sha256[0] == '0' ? '1' : '0';
+        if (what == 5) origin.recipe[strlen("an experiment: seed ")]++;
         CHECK_OK(fkt_model_new(&other, &s));
         fkt_model_set_origin(other, &origin);
         refuses(other, why[what]);
