@@ -66,6 +66,33 @@ out:
     return st;
 }
 
+/* Steps on a learner that holds a site's images; without memory for them there, gradients are left to do. */
+static fkt_status steps(void)
+{
+    static const struct fkt_local_step step[] = {{.rate = 0.01}, {.rate = 0.01, .pull = 1, .follow = 0.5}};
+    const struct fkt_baselines_spec s = a_spec();
+    const struct fkt_personal_labels data = {label, N, 2};
+    struct fkt_personal_split split = {0};
+    struct fkt_network_problem q = {0};
+    static float x[80000], anchor[80000];
+    int done = 0;
+    fkt_status st;
+    FKT_TRY(fkt_personal_split_init(&split, &data, NULL, &s.partition, 0.25, 1));
+    FKT_TRY(fkt_network_problem_init(&q, &s, &split, 0));
+    q.backend = &fkt_learner_ref;
+    memcpy(x, q.start, q.problem.state * sizeof *x);
+    memcpy(anchor, x, sizeof x);
+    FKT_TRY(q.problem.teach(&q, x, 0.5, 2));
+    FKT_TRY(fkt_network_descend(&q, 1, step, 2, x, anchor, &done));
+    if (done) goto out;
+    CHECK(!memcmp(x, q.start, q.problem.state * sizeof *x) && !memcmp(anchor, x, sizeof x));
+    st = fkt_fail(FKT_E_NOMEM, "left to gradients");
+out:
+    fkt_network_problem_clear(&q);
+    fkt_personal_split_clear(&split);
+    return st;
+}
+
 static fkt_status whole(void)
 {
     const struct fkt_baselines_spec s = a_spec();
@@ -84,6 +111,7 @@ static void each_allocation_fails_in_turn(void **state)
         CHECK(sweep_allocations(vectors, NULL) > 8);
     }
     CHECK(sweep_allocations(network, NULL) > 100);
+    CHECK(sweep_allocations(steps, NULL) > 100);
     CHECK(sweep_allocations(whole, NULL) > 100);
 }
 

@@ -6,7 +6,8 @@
  * The pull of a step is the learner's pull to its average, and an anchor that follows is an average that is taken. The
  * batches are those of network.c, so the numbers are too, up to rounding: a learner has rate, pull and follow as floats
  * and rounds a slope once more than vector.c. Not possible: on a learner that cannot hold images (oneDNN's), with
- * images that do not fit beside it (so on a card that others use too, memory decides about rounding), with a teacher
+ * images, anchor or batches that do not fit beside it (so on a card that others use too, memory decides about rounding;
+ * docs/experiments.md), with a teacher
  * and views that are not whole images (its logits would be of others), and with a number that a float does not hold,
  * or a follow above 1 or so small that 1 - follow loses it. */
 #include "learning/baselines/network.h"
@@ -75,8 +76,15 @@ out:
     return st;
 }
 
-/* *held: they fit. */
-static fkt_status hold(struct steps *s, int *held)
+/* A lack of memory on the card, and not here: by gradients then. */
+static fkt_status unless_full(fkt_status st, int *fit)
+{
+    if (st != FKT_E_NOMEM) return st;
+    *fit = 0;
+    return FKT_OK;
+}
+
+static fkt_status hold(struct steps *s, int *fit)
 {
     struct fkt_network_problem *q = s->q;
     const struct fkt_predict_options o = {.threads = q->spec->threads, .device = q->spec->device};
@@ -87,12 +95,13 @@ static fkt_status hold(struct steps *s, int *held)
         FKT_TRY(fkt_alloc(&s->teacher, n * q->model->n_classes));
         FKT_TRY(fkt_model_predict(q->teacher, s->rgb, n, s->teacher, NULL, &o));
     }
-    st = fkt_learner_hold(
-        s->learner,
-        &(struct fkt_held){
-            .rgb = s->rgb, .label = s->label, .teacher = s->teacher, .n = n, .value = (const float(*)[256])q->value});
-    *held = st == FKT_OK;
-    if (st == FKT_E_NOMEM) st = FKT_OK; /* by gradients then */
+    st = unless_full(
+        fkt_learner_hold(s->learner, &(struct fkt_held){.rgb = s->rgb,
+                                                        .label = s->label,
+                                                        .teacher = s->teacher,
+                                                        .n = n,
+                                                        .value = (const float(*)[256])q->value}),
+        fit);
 out:
     return st;
 }
@@ -114,7 +123,7 @@ static void plan_step(struct steps *s, uint64_t k)
     }
 }
 
-static fkt_status plan(struct steps *s)
+static fkt_status plan(struct steps *s, int *fit)
 {
     struct fkt_epoch_steps e = {.steps = s->n, .loss = s->q->loss};
     fkt_status st;
@@ -124,7 +133,7 @@ static fkt_status plan(struct steps *s)
     for (uint64_t k = 0; k < s->n; k++) plan_step(s, k);
     e.view = s->view;
     e.step = s->planned;
-    st = fkt_learner_plan_epoch(s->learner, &e);
+    st = unless_full(fkt_learner_plan_epoch(s->learner, &e), fit);
 out:
     return st;
 }
@@ -159,13 +168,24 @@ out:
     return st;
 }
 
+/* *fit: all that the steps need is on the card. x and anchor are only read. */
+static fkt_status prepare(struct steps *s, const float *x, float *anchor, int *fit)
+{
+    fkt_status st;
+    *fit = 1;
+    FKT_TRY(hold(s, fit));
+    if (!*fit) goto out;
+    FKT_TRY(fkt_network_write(s->q, s->learner, x));
+    FKT_TRY(unless_full(move_anchor(s, anchor, 0), fit));
+    if (*fit) FKT_TRY(plan(s, fit));
+out:
+    return st;
+}
+
 static fkt_status run(struct steps *s, float *x, float *anchor)
 {
     const struct fkt_network_problem *q = s->q;
     fkt_status st;
-    FKT_TRY(fkt_network_write(s->q, s->learner, x));
-    FKT_TRY(move_anchor(s, anchor, 0));
-    FKT_TRY(plan(s));
     FKT_TRY(train(s));
     for (size_t k = 0; k < q->problem.spans; k++)
         FKT_TRY(fkt_learner_read(s->learner, FKT_WEIGHT, q->slot[k], x + q->span[k].start));
@@ -180,12 +200,12 @@ fkt_status fkt_network_descend(void *self, uint32_t site, const struct fkt_local
     struct fkt_network_problem *q = self;
     struct steps s = {.q = q, .site = site, .batch = fkt_network_batch(q, site), .step = step, .n = n};
     fkt_status st;
-    int held = 0;
+    int fit;
     *done = 0;
     FKT_TRY(fkt_network_learner(q, s.batch, &s.learner));
     if (!is_possible(&s)) goto out;
-    FKT_TRY(hold(&s, &held));
-    if (!held) goto out;
+    FKT_TRY(prepare(&s, x, anchor, &fit));
+    if (!fit) goto out;
     FKT_TRY(run(&s, x, anchor));
     *done = 1;
 out:

@@ -110,8 +110,13 @@ static fkt_status check_spec(const struct fkt_baselines_spec *spec)
     FKT_TRY(fkt_personal_check_sets(spec->like, spec->data, spec->test));
     FKT_TRY(fkt_baseline_check(&spec->settings));
     if (spec->settings.pad >= spec->data->size)
-        st = fkt_fail(FKT_E_ARG, "shifts by up to %u px move images of %u px out of view", spec->settings.pad,
-                      spec->data->size);
+        return fkt_fail(FKT_E_ARG, "shifts by up to %u px move images of %u px out of view", spec->settings.pad,
+                        spec->data->size);
+    if (asked(spec->methods) >> FKT_BASELINE_PERFEDAVG & 1 && spec->settings.perfedavg_delta > 0 &&
+        spec->dtype == FKT_LEARN_DTYPE_BF16)
+        st = fkt_fail_hint(FKT_E_ARG, "compute in f32, or leave the Hessian out",
+                           "Per-FedAvg with the Hessian divides differences of gradients by %g: bf16 rounds them away",
+                           2 * spec->settings.perfedavg_delta);
 out:
     return st;
 }

@@ -345,6 +345,11 @@ static void bad_input_is_refused(void **state)
     s = a_spec(ONLY(FEDAVG), 3);
     s.settings.pad = SIZE;
     CHECK_STATUS(fkt_baselines_run(&p, &s), FKT_E_ARG);
+    s = a_spec(0, 3); /* all methods */
+    s.settings.perfedavg_delta = 1e-3;
+    s.dtype = FKT_LEARN_DTYPE_BF16;
+    CHECK_STATUS(fkt_baselines_run(&p, &s), FKT_E_ARG);
+    assert_non_null(strstr(fkt_error_text(), "bf16 rounds them away"));
     s = a_spec(ONLY(FEDAVG), 3);
     other.size = 2 * SIZE;
     s.data = &other;
