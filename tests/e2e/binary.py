@@ -46,6 +46,11 @@ def tree(folder):
     }
 
 
+def lasting(folder):
+    """All but the kept encodings, whose rows stand in the order in which threads finished."""
+    return {name: digest for name, digest in tree(folder).items() if not name.startswith("encodings/")}
+
+
 class Case(unittest.TestCase):
     """Each test has a folder; `fedkt("words ...")` runs there and gives stdout, as JSON when --json was asked for."""
 
@@ -70,7 +75,7 @@ class Case(unittest.TestCase):
 
     def fedkt(self, line, code=0):
         done = subprocess.run(
-            self.words(line), cwd=self.folder, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL
+            self.words(line), cwd=self.folder, capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL
         )
         self.assertEqual(done.returncode, code, f"fedkt {line}\n{done.stderr}")
         return json.loads(done.stdout) if "--json" in line.split() else done.stdout
