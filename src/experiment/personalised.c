@@ -232,7 +232,7 @@ out:
 #define RELEASE .codec = "fedkt-ae", .guide = "fedkt-guide", .noise = -1
 #define METHOD(word, text, which)                                                                                      \
     {                                                                                                                  \
-        .name = word, .title = text, .kind = OTHERS, .more = which, .trains = 1, .rounds = 1                                       \
+        .name = word, .title = text, .kind = OTHERS, .more = which, .trains = 1, .rounds = 1                           \
     }
 static const struct fkt_arm arms[] = {
     {.name = "tuned",

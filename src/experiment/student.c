@@ -169,8 +169,9 @@ static void clear(struct student *s)
 static void describe(const struct student *s, struct fkt_model_origin *o)
 {
     snprintf(o->recipe, sizeof o->recipe, "an experiment: seed %llu, %u epochs of %zu images of a class, %s%s%s",
-             (unsigned long long)s->run->seed, s->recipe.epochs, s->per_class, is_fresh(s) ? "new in each" : "drawn once",
-             s->shared_sha256[0] ? ", public images " : "", s->shared_sha256);
+             (unsigned long long)s->run->seed, s->recipe.epochs, s->per_class,
+             is_fresh(s) ? "new in each" : "drawn once", s->shared_sha256[0] ? ", public images " : "",
+             s->shared_sha256);
 }
 
 static fkt_status learn(struct student *s, struct fkt_model **out)

@@ -25,7 +25,7 @@ struct fkt_summary_row { /* one panel, arm and position of an experiment */
 /* What cells are made of: a set, the set `public`, the images of a calibration. One name stands for one thing. */
 struct fkt_summary_input {
     char name[160], hash[FKT_SHA256_HEX], cell[192]; /* cell: in words */
-    long long limit; /* of a set: records that were taken; quick: 1 */
+    long long limit;                                 /* of a set: records that were taken; quick: 1 */
     int quick;
 };
 /* The exact moments of an arm on one machine: another one's networks may round in another way. */

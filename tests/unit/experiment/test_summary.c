@@ -244,22 +244,26 @@ static void one_name_stands_for_one_input(void **state)
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     set_input(other, "eurosat", "bb");
-    check_refused(cells, "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
-                         "'clients', set 'eurosat', arm 'joint', seed 1");
+    check_refused(cells,
+                  "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
+                  "'clients', set 'eurosat', arm 'joint', seed 1");
     json_object_set_new(other, "experiment", json_string("epsilon"));
-    check_refused(cells, "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
-                         "'epsilon', set 'eurosat', arm 'joint', seed 1");
+    check_refused(cells,
+                  "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
+                  "'epsilon', set 'eurosat', arm 'joint', seed 1");
     json_object_set_new(other, "limit", json_integer(400)); /* other records of it */
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     set_input(first, "public", "cc");
     set_input(other, "public", "dd"); /* whatever the limit is */
-    check_refused(cells, "two cells were made with different 'public': 'clients', set 'eurosat', arm 'joint', seed 0; and "
-                         "'epsilon', set 'eurosat', arm 'joint', seed 1");
+    check_refused(cells,
+                  "two cells were made with different 'public': 'clients', set 'eurosat', arm 'joint', seed 0; and "
+                  "'epsilon', set 'eurosat', arm 'joint', seed 1");
     fkt_lab_fingerprint_of_none(none);
     set_input(other, "public", none);
-    check_refused(cells, "two cells were made with different 'public' (one of them with none): 'clients', set 'eurosat', "
-                         "arm 'joint', seed 0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
+    check_refused(cells,
+                  "two cells were made with different 'public' (one of them with none): 'clients', set 'eurosat', "
+                  "arm 'joint', seed 0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
     set_input(other, "public", "cc");
     set_input(first, "calibration-taesd-32-64-0", "ee");
     set_input(other, "calibration-taesd-32-64-0", "ff");
@@ -279,8 +283,9 @@ static void networks_of_other_settings_are_not_averaged(void **state)
     CHECK_OK(fkt_summary_make(&s, cells)); /* heads beside networks */
     fkt_summary_clear(&s);
     json_object_set_new(values, "resnet18", json_real(0.8));
-    check_refused(cells, "cells of 'clients', set 'eurosat', have different settings: 5 images of a class, drawn once, for a "
-                         "network, and new images in each epoch");
+    check_refused(cells,
+                  "cells of 'clients', set 'eurosat', have different settings: 5 images of a class, drawn once, for a "
+                  "network, and new images in each epoch");
     json_object_set_new(other, "arm", json_string("real")); /* on real images there is no such number */
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
@@ -342,7 +347,8 @@ static void rounds_are_those_of_arms_that_have_them(void **state)
     json_decref(cells);
     cells = personal_cells("fedavg");
     json_object_set_new(json_array_get(cells, 0), "rounds", json_integer(20));
-    check_refused(cells, "cells of 'personalised', set 'eurosat', have different settings: 20 rounds, and the usual rounds");
+    check_refused(cells,
+                  "cells of 'personalised', set 'eurosat', have different settings: 20 rounds, and the usual rounds");
     json_object_set_new(json_array_get(cells, 1), "rounds", json_integer(20));
     CHECK_OK(fkt_summary_make(&s, cells));
     CHECK_OK(fkt_table_json(&text, &s, e));
@@ -361,8 +367,9 @@ static void a_network_without_a_name_is_another_one(void **state)
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     json_object_set_new(json_array_get(cells, 1), "network", json_string("resnet18"));
-    check_refused(cells, "cells of 'personalised', set 'eurosat', have different settings: a network without a name, and "
-                         "resnet18");
+    check_refused(cells,
+                  "cells of 'personalised', set 'eurosat', have different settings: a network without a name, and "
+                  "resnet18");
     json_decref(cells);
 }
 
