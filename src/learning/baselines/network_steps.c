@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network_steps.c - the local steps of a site on a learner that holds its images: weights are copied once for many.
  *
- *   x -> weights, anchor -> average;  images of the site -> held;  steps -> plan;  train, collect;  back into x, anchor
+ *   x -> weights, anchor -> average;  images of the site -> held;  some steps -> plan -> train, collect, until none is
+ *   left;  weights -> x, average -> anchor
  *
- * The pull of a step is the learner's pull to its average, and an anchor that follows is an average that is taken. The
+ * The pull of a step is the learner's pull to its average; an anchor that follows is an average that is taken. The
  * batches are those of network.c, so the numbers are too, up to rounding: a learner has rate, pull and follow as floats
- * and rounds a slope once more than vector.c. Not possible: on a learner that cannot hold images (oneDNN's), with
- * images, anchor or batches that do not fit beside it (so on a card that others use too, memory decides about rounding;
- * docs/experiments.md), with a teacher
- * and views that are not whole images (its logits would be of others), and with a number that a float does not hold,
- * or a follow above 1 or so small that 1 - follow loses it. */
+ * and rounds a slope once more than vector.c. A site whose steps do not fit in the card's memory takes them by
+ * gradients, so on a card that others use too, memory decides about rounding (docs/experiments.md).
+ *
+ * Steps are left to gradients as well:
+ * - on a learner that cannot hold images (oneDNN's);
+ * - with a teacher and views that are not whole images, since the teacher's logits are of whole ones;
+ * - with a number that a float does not hold, a follow above 1, or one so small that 1 - follow loses it. */
 #include "learning/baselines/network.h"
 
 #include "base/alloc.h"
@@ -18,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 256 }; /* steps after which a stop is noticed */
+enum { CHUNK = 64 }; /* steps of a plan: memory does not grow with a round, and a stop is noticed between two */
 
 struct steps {
     struct fkt_network_problem *q;
@@ -28,9 +31,9 @@ struct steps {
     struct fkt_learner *learner;
     uint8_t *rgb; /* the site's images */
     uint32_t *label;
-    float *teacher; /* (images, K); NULL: none */
-    struct fkt_view_at *view;
-    struct fkt_planned_step *planned;
+    float *teacher;           /* (images, K); NULL: none */
+    struct fkt_view_at *view; /* (CHUNK, batch) */
+    struct fkt_planned_step planned[CHUNK];
 };
 
 static void clear(struct steps *s)
@@ -39,7 +42,6 @@ static void clear(struct steps *s)
     fkt_free(s->label);
     fkt_free(s->teacher);
     fkt_free(s->view);
-    fkt_free(s->planned);
 }
 
 /* The average of a step keeps 1 - follow, as a float: follow must come out of it again. */
@@ -95,21 +97,19 @@ static fkt_status hold(struct steps *s, int *fit)
         FKT_TRY(fkt_alloc(&s->teacher, n * q->model->n_classes));
         FKT_TRY(fkt_model_predict(q->teacher, s->rgb, n, s->teacher, NULL, &o));
     }
-    st = unless_full(
-        fkt_learner_hold(s->learner, &(struct fkt_held){.rgb = s->rgb,
-                                                        .label = s->label,
-                                                        .teacher = s->teacher,
-                                                        .n = n,
-                                                        .value = (const float(*)[256])q->value}),
-        fit);
+    st = unless_full(fkt_learner_hold(s->learner, &(struct fkt_held){.rgb = s->rgb,
+                                                                     .label = s->label,
+                                                                     .teacher = s->teacher,
+                                                                     .n = n,
+                                                                     .value = (const float(*)[256])q->value}),
+                     fit);
 out:
     return st;
 }
 
-static void plan_step(struct steps *s, uint64_t k)
+static void plan_step(struct steps *s, const struct fkt_local_step *step, size_t k)
 {
     struct fkt_network_problem *q = s->q;
-    const struct fkt_local_step *step = &s->step[k];
     const uint32_t epoch = (uint32_t)(step->batch / q->epoch[s->site]);
     const size_t first = (size_t)(step->batch % q->epoch[s->site]) * s->batch;
     s->planned[k] = (struct fkt_planned_step){.optimizer = {.rate = (float)step->rate, .pull = (float)step->pull},
@@ -121,21 +121,6 @@ static void plan_step(struct steps *s, uint64_t k)
         s->view[k * s->batch + i] = (struct fkt_view_at){
             .index = (uint32_t)index, .top = (int16_t)v.top, .left = (int16_t)v.left, .flip = (uint16_t)v.flip};
     }
-}
-
-static fkt_status plan(struct steps *s, int *fit)
-{
-    struct fkt_epoch_steps e = {.steps = s->n, .loss = s->q->loss};
-    fkt_status st;
-    if (s->n > SIZE_MAX / sizeof *s->view / s->batch) return fkt_fail(FKT_E_NOMEM, "a round of too many steps");
-    FKT_TRY(fkt_alloc(&s->view, (size_t)s->n * s->batch));
-    FKT_TRY(fkt_alloc(&s->planned, (size_t)s->n));
-    for (uint64_t k = 0; k < s->n; k++) plan_step(s, k);
-    e.view = s->view;
-    e.step = s->planned;
-    st = unless_full(fkt_learner_plan_epoch(s->learner, &e), fit);
-out:
-    return st;
 }
 
 /* The average has statistics too, which nobody reads. */
@@ -152,41 +137,52 @@ static fkt_status move_anchor(struct steps *s, float *anchor, int back)
     return st;
 }
 
-static fkt_status train(struct steps *s)
+/* n <= CHUNK steps from number `first` on. */
+static fkt_status train_some(struct steps *s, uint64_t first, size_t n)
 {
+    const struct fkt_epoch_steps e = {.view = s->view, .step = s->planned, .steps = n, .loss = s->q->loss};
     double loss;
     uint64_t hits, bad = UINT64_MAX;
+    fkt_status st;
+    for (size_t k = 0; k < n; k++) plan_step(s, &s->step[first + k], k);
+    FKT_TRY(fkt_learner_plan_epoch(s->learner, &e));
+    FKT_TRY(fkt_learner_train(s->learner, n));
+    FKT_TRY(fkt_learner_collect(s->learner, &loss, &hits, &bad));
+    if (bad != UINT64_MAX)
+        st = fkt_fail(FKT_E_NUMERIC, "step %llu has results that are not finite", (unsigned long long)(first + bad));
+out:
+    return st;
+}
+
+static fkt_status train(struct steps *s, int *fit)
+{
     fkt_status st = FKT_OK;
-    for (uint64_t k = 0; k < s->n; k += CHUNK) {
+    for (uint64_t k = 0; *fit && k < s->n; k += CHUNK) {
         if (fkt_network_stopped(s->q)) return fkt_fail(FKT_E_STOPPED, "stopped while training; nothing is kept");
-        FKT_TRY(fkt_learner_train(s->learner, s->n - k < CHUNK ? s->n - k : CHUNK));
-        FKT_TRY(fkt_learner_collect(s->learner, &loss, &hits, &bad));
-        if (bad != UINT64_MAX)
-            return fkt_fail(FKT_E_NUMERIC, "step %llu has results that are not finite", (unsigned long long)bad);
+        FKT_TRY(unless_full(train_some(s, k, s->n - k < CHUNK ? (size_t)(s->n - k) : CHUNK), fit));
     }
 out:
     return st;
 }
 
-/* *fit: all that the steps need is on the card. x and anchor are only read. */
+/* *fit: there is room for images and anchor on the card. x and anchor are only read. */
 static fkt_status prepare(struct steps *s, const float *x, float *anchor, int *fit)
 {
     fkt_status st;
     *fit = 1;
+    FKT_TRY(fkt_alloc(&s->view, (size_t)CHUNK * s->batch));
     FKT_TRY(hold(s, fit));
     if (!*fit) goto out;
     FKT_TRY(fkt_network_write(s->q, s->learner, x));
     FKT_TRY(unless_full(move_anchor(s, anchor, 0), fit));
-    if (*fit) FKT_TRY(plan(s, fit));
 out:
     return st;
 }
 
-static fkt_status run(struct steps *s, float *x, float *anchor)
+static fkt_status read_back(struct steps *s, float *x, float *anchor)
 {
     const struct fkt_network_problem *q = s->q;
-    fkt_status st;
-    FKT_TRY(train(s));
+    fkt_status st = FKT_OK;
     for (size_t k = 0; k < q->problem.spans; k++)
         FKT_TRY(fkt_learner_read(s->learner, FKT_WEIGHT, q->slot[k], x + q->span[k].start));
     FKT_TRY(move_anchor(s, anchor, 1));
@@ -205,8 +201,9 @@ fkt_status fkt_network_descend(void *self, uint32_t site, const struct fkt_local
     FKT_TRY(fkt_network_learner(q, s.batch, &s.learner));
     if (!is_possible(&s)) goto out;
     FKT_TRY(prepare(&s, x, anchor, &fit));
-    if (!fit) goto out;
-    FKT_TRY(run(&s, x, anchor));
+    if (fit) FKT_TRY(train(&s, &fit));
+    if (!fit) goto out; /* x and anchor are as they were */
+    FKT_TRY(read_back(&s, x, anchor));
     *done = 1;
 out:
     clear(&s);

@@ -132,7 +132,8 @@ static void the_numbers_of_gradients(void **state)
             check_method(&fkt_learner_cuda, methods[i], FKT_LEARN_DTYPE_F32); /* the emulation is slow */
     }
     check_method(&fkt_learner_cuda, FKT_BASELINE_LOCAL, FKT_LEARN_DTYPE_BF16);
-    check_method(&fkt_learner_cuda, FKT_BASELINE_PFEDME, FKT_LEARN_DTYPE_BF16); /* with a pull, and an anchor that follows */
+    check_method(&fkt_learner_cuda, FKT_BASELINE_PFEDME,
+                 FKT_LEARN_DTYPE_BF16); /* with a pull, and an anchor that follows */
 }
 
 /* A backend that has no room for a part of what steps need. */
@@ -157,17 +158,24 @@ static fkt_status full_plan(void *self, const struct fkt_epoch_steps *e)
     return no_room();
 }
 
-/* pFedMe holds images, has an anchor, and plans: without room for one of them it takes gradients, to the bit. */
+static fkt_status full_train(void *self, uint64_t steps)
+{
+    (void)self, (void)steps;
+    return no_room();
+}
+
+/* pFedMe holds images, has an anchor, plans and trains: without room for one of them it takes gradients, to the bit. */
 static void gradients_where_memory_is_full(void **state)
 {
     const struct fkt_method *m = fkt_method_of(FKT_BASELINE_PFEDME);
     (void)state;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         struct run fast, slow;
         full = fkt_learner_ref;
         if (k == 0) full.hold = full_hold;
         if (k == 1) full.write = full_write;
         if (k == 2) full.plan_epoch = full_plan;
+        if (k == 3) full.train = full_train;
         run_init(&fast, &full, FKT_BASELINE_PFEDME, FKT_LEARN_DTYPE_F32);
         run_init(&slow, &fkt_learner_ref, FKT_BASELINE_PFEDME, FKT_LEARN_DTYPE_F32);
         slow.q.problem.descend = NULL;
@@ -188,9 +196,10 @@ static const struct fkt_local_step mixed[] = {{.batch = 4, .rate = 0.02},
                                               {.batch = 1, .rate = 0.01, .pull = 20},
                                               {.batch = 0, .rate = 0.02, .follow = 1},
                                               {.batch = 5, .rate = 0.02, .pull = 1}};
-enum { MIXED = sizeof mixed / sizeof *mixed };
+enum { MIXED = sizeof mixed / sizeof *mixed, MANY = 70 };
 
-static void check_mixed(const struct fkt_learner_backend *backend, uint32_t site)
+static void check_steps(const struct fkt_learner_backend *backend, uint32_t site, const struct fkt_local_step *step,
+                        uint64_t n)
 {
     struct run a;
     float *x = NULL, *y = NULL, *u = NULL, *v = NULL, *g = NULL;
@@ -204,11 +213,11 @@ static void check_mixed(const struct fkt_learner_backend *backend, uint32_t site
     memcpy(x, a.q.start, a.q.problem.state * sizeof *x);
     memcpy(y, x, a.q.problem.state * sizeof *x);
     for (size_t i = 0; i < a.q.problem.state; i++) u[i] = v[i] = x[i] + 0.01F * (float)(i % 3);
-    CHECK_OK(fkt_network_descend(&a.q, site, mixed, MIXED, x, u, &done));
+    CHECK_OK(fkt_network_descend(&a.q, site, step, n, x, u, &done));
     assert_int_equal(done, 1);
-    for (int k = 0; k < MIXED; k++) {
-        CHECK_OK(a.q.problem.gradient(&a.q, site, mixed[k].batch, y, g));
-        fkt_local_step(&mixed[k], y, v, g, a.q.problem.parameters);
+    for (uint64_t k = 0; k < n; k++) {
+        CHECK_OK(a.q.problem.gradient(&a.q, site, step[k].batch, y, g));
+        fkt_local_step(&step[k], y, v, g, a.q.problem.parameters);
     }
     check_near(&a, x, y, 1e-4, "x");
     check_part(&a, 0, a.q.problem.parameters, u, v, 1e-4, "anchor"); /* it has no statistics */
@@ -224,9 +233,19 @@ static void steps_of_all_kinds(void **state)
 {
     (void)state;
     for (uint32_t site = 0; site < 2; site++) {
-        check_mixed(&fkt_learner_ref, site);
-        check_mixed(&fkt_learner_cuda, site);
+        check_steps(&fkt_learner_ref, site, mixed, MIXED);
+        check_steps(&fkt_learner_cuda, site, mixed, MIXED);
     }
+}
+
+/* More than one plan: weights and average stay where they are from one to the next. */
+static void plans_of_many_steps(void **state)
+{
+    struct fkt_local_step many[MANY];
+    (void)state;
+    for (uint64_t k = 0; k < MANY; k++)
+        many[k] = (struct fkt_local_step){.batch = k, .rate = 0.002, .pull = 2, .follow = k % 2 ? 0.1 : 0};
+    check_steps(&fkt_learner_ref, 1, many, MANY);
 }
 
 static void check_not_possible(struct run *a, const struct fkt_local_step *step, uint64_t n)
@@ -294,11 +313,9 @@ static void stops_and_divergence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_numbers_of_gradients),
-        cmocka_unit_test(gradients_where_memory_is_full),
-        cmocka_unit_test(steps_of_all_kinds),
-        cmocka_unit_test(what_is_left_to_gradients),
-        cmocka_unit_test(stops_and_divergence),
+        cmocka_unit_test(the_numbers_of_gradients),  cmocka_unit_test(gradients_where_memory_is_full),
+        cmocka_unit_test(steps_of_all_kinds),        cmocka_unit_test(plans_of_many_steps),
+        cmocka_unit_test(what_is_left_to_gradients), cmocka_unit_test(stops_and_divergence),
     };
     if (!cuda_here()) return 77;
     return cuda_nothing_left(cmocka_run_group_tests(tests, set_up, tear_down));
