@@ -36,7 +36,7 @@ struct fkt_model_origin {
     char release_sha256[65]; /* of the release, where there is one */
     char data[512];          /* "release 3f2a..., 1200 drawn per class", "folder 'x', 50000 images", ... one line */
     char fit[16];            /* how its images became square: "pad", "stretch"; "": "crop" */
-    char recipe[512];        /* one line that repeats the run: options as they would be typed */
+    char recipe[512];        /* one line that repeats the run: options as typed, or "an experiment: ..." */
     char public_images[256]; /* "20000 images of 'x', sha256 ...": also seen, and outside the promise; "": none */
 };
 

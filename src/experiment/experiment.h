@@ -187,6 +187,7 @@ FKT_MUST_USE fkt_status fkt_lab_parts(struct fkt_lab *lab, const struct fkt_arm 
 /* A point: {"x", "at", "values", "facts"}; x NULL: a reference without a position. Takes values and facts. */
 FKT_MUST_USE fkt_status fkt_point_add(json_t *points, const struct fkt_position *x, const char *reference,
                                       json_t *values, json_t *facts);
+int fkt_values_have_network(const json_t *values); /* of a point: 1, it has the accuracy of a network */
 void fkt_position_label(const struct fkt_position *x, char out[48]);
 
 /* ---- a run ---- */

@@ -70,6 +70,15 @@ fkt_status fkt_point_add(json_t *points, const struct fkt_position *x, const cha
     return bad ? fkt_fail(FKT_E_NOMEM, "out of memory for the points of a cell") : FKT_OK;
 }
 
+int fkt_values_have_network(const json_t *values)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach ((json_t *)values, key, v)
+        if (fkt_architecture_parse(key) >= 0) return 1;
+    return 0;
+}
+
 /* ---- a sweep ---- */
 
 static void fill_spec(struct fkt_lab *lab, const struct fkt_lab_run *run, const struct fkt_lab_set *set,
@@ -121,15 +130,6 @@ static json_t *values_of(const json_t *accuracy)
     return values;
 }
 
-static int has_network(const json_t *accuracy)
-{
-    const char *key;
-    json_t *v;
-    json_object_foreach ((json_t *)accuracy, key, v)
-        if (fkt_architecture_parse(key) >= 0) return 1;
-    return 0;
-}
-
 /* accuracy: of the point. arm: NULL of the one without noise. */
 static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const json_t *arm, const json_t *accuracy)
 {
@@ -139,7 +139,7 @@ static json_t *facts_of(const struct fkt_lab *lab, const json_t *results, const 
                   json_object_get(results, "records"), "survivors", json_object_get(results, "survivors"),
                   "bytes_per_site", json_object_get(results, "bytes_per_site"));
     if (facts) json_object_set_new(facts, "partition", json_string(lab->partition));
-    if (facts && lab->shared && has_network(accuracy))
+    if (facts && lab->shared && fkt_values_have_network(accuracy))
         json_object_set_new(facts, "public_images", json_integer((json_int_t)lab->shared));
     if (facts && arm) json_object_set(facts, "release_sha256", json_object_get(arm, "release_sha256"));
     if (facts && json_is_object(round)) json_object_set(facts, "protocol", json_object_get(round, "protocol"));

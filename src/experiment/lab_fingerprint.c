@@ -8,9 +8,9 @@
  *
  * The set `public` is written when a network first asks for it, also where there is none (no records): networks that
  * learnt from public images and networks that did not must not stand in one table. The public set of calibrations is
- * written once one has been made, in NAME.unlabelled.json, for it may be a set of cells too; one that failed may be
- * repaired. The hashes are inputs of cells
- * (lab.h), so that a report finds what runs in several folders have mixed. */
+ * written once a calibration has been made of it, so that a set which could not be read may be repaired; its file is
+ * NAME.unlabelled.json, since it may be a set of cells too. The hashes are inputs of cells (lab.h), so that a report
+ * finds what runs in several folders have mixed. */
 #include "experiment/lab.h"
 #include "experiment/store.h"
 
@@ -112,7 +112,8 @@ static fkt_status read_file(const char *path, json_t **out)
     name = json_string_value(json_object_get(j, "set"));
     if (!schema || strcmp(schema, SCHEMA) != 0 || !name || !fkt_experiment_plain(name, NULL) ||
         !json_is_string(json_object_get(j, "sha256")))
-        st = fkt_fail(FKT_E_FORMAT, "'%s' does not say which set a run has used", path);
+        st = fkt_fail_hint(FKT_E_FORMAT, "restore the file, or choose another folder for the results",
+                           "'%s' does not say which set a run has used", path);
     else *out = json_incref(j);
 out:
     json_decref(j);
@@ -147,7 +148,7 @@ static fkt_status compare(const struct found *f, const json_t *was)
                          f->name, before, tests_before, n, tests);
 }
 
-/* The set of a name must be the one that the run began with; write: from now on it is this one, where none was noted. */
+/* The set of a name must be the one that the run began with. write: where none was noted, this one is. */
 static fkt_status agree(const char *run, const struct found *f, int write)
 {
     char name[96], *folder = NULL, *path = NULL;
@@ -180,10 +181,9 @@ fkt_status fkt_lab_note_set(struct fkt_lab *lab)
 
 void fkt_lab_fingerprint_of_none(char sha256[FKT_SHA256_HEX])
 {
-    struct fkt_hash h;
-    fkt_hash_init(&h);
-    fkt_hash_add(&h, SCHEMA, sizeof SCHEMA);
-    fkt_hash_hex(&h, sha256);
+    struct found none = {0};
+    (void)!fingerprint(&none, 1); /* of no records: nothing can fail */
+    memcpy(sha256, none.sha256, sizeof none.sha256);
 }
 
 /* Gives *out and f of it; NULL: the set `public`, where the folder of sets has none. */

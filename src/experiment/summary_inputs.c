@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { WORDS = 256 };
+
 /* There was no such set: `public` alone. */
 static int is_none(const struct fkt_summary_input *i)
 {
@@ -22,16 +24,27 @@ static int is_none(const struct fkt_summary_input *i)
     return !strcmp(i->hash, none);
 }
 
+/* The cell, and enough of the hash to find it among files. */
+static void words_of(const struct fkt_summary_input *i, char out[WORDS])
+{
+    if (is_none(i)) snprintf(out, WORDS, "%s, with none", i->cell);
+    else snprintf(out, WORDS, "%s, with %.12s", i->cell, i->hash);
+}
+
 static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *found)
 {
+    char one[WORDS], other[WORDS];
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < s->n_inputs; i++) {
         const struct fkt_summary_input *was = &s->input[i];
         if (strcmp(was->name, found->name) != 0 || was->limit != found->limit || was->quick != found->quick) continue;
         if (!strcmp(was->hash, found->hash)) return FKT_OK;
-        return fkt_fail_hint(FKT_E_MISMATCH, "make a report of each run, with cells that are to be kept in two folders",
-                             "two cells were made with different '%s'%s: %s; and %s", found->name,
-                             is_none(was) || is_none(found) ? " (one of them with none)" : "", was->cell, found->cell);
+        words_of(was, one);
+        words_of(found, other);
+        return fkt_fail_hint(FKT_E_MISMATCH,
+                             "the folder of each run has the hashes, in sets/NAME.json; make a report of each run, and "
+                             "keep cells in two folders",
+                             "two cells were made with different '%s': %s; and %s", found->name, one, other);
     }
     FKT_TRY(fkt_realloc(&s->input, s->n_inputs + 1));
     s->input[s->n_inputs++] = *found;

@@ -83,12 +83,9 @@ static void note_seed(struct fkt_summary_source *o, uint64_t seed)
 static int names_its_network(const json_t *cell)
 {
     const json_t *point;
-    const char *key;
-    json_t *v;
     size_t i;
     json_array_foreach (json_object_get(cell, "points"), i, point)
-        json_object_foreach (json_object_get(point, "values"), key, v)
-            if (fkt_architecture_parse(key) >= 0) return 1;
+        if (fkt_values_have_network(json_object_get(point, "values"))) return 1;
     return 0;
 }
 
@@ -121,6 +118,7 @@ static void value_words(struct fkt_text *t, size_t i, long long value)
 
 static fkt_status refuse(const struct fkt_summary_source *o, size_t i, long long value)
 {
+    const int unnamed = i == NETWORK && (!value || !o->setting[i]); /* cells of older versions */
     struct fkt_text t;
     fkt_status st;
     fkt_text_init(&t);
@@ -128,8 +126,10 @@ static fkt_status refuse(const struct fkt_summary_source *o, size_t i, long long
     fkt_text_add(&t, ", and ");
     value_words(&t, i, value);
     FKT_TRY(fkt_text_status(&t));
-    st = fkt_fail_hint(FKT_E_MISMATCH, "make a report of each", "cells of '%s', set '%s', have different settings: %s",
-                       o->experiment->name, o->panel, t.s);
+    st = fkt_fail_hint(FKT_E_MISMATCH,
+                       unnamed ? "compute the cells again that name no network, or make a report of each"
+                               : "make a report of each",
+                       "cells of '%s', set '%s', have different settings: %s", o->experiment->name, o->panel, t.s);
 out:
     fkt_text_clear(&t);
     return st;

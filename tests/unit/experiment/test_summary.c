@@ -244,31 +244,31 @@ static void one_name_stands_for_one_input(void **state)
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     set_input(other, "eurosat", "bb");
-    check_refused(cells,
-                  "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
-                  "'clients', set 'eurosat', arm 'joint', seed 1");
+    check_refused(
+        cells, "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0, with aa; "
+               "and 'clients', set 'eurosat', arm 'joint', seed 1, with bb");
     json_object_set_new(other, "experiment", json_string("epsilon"));
-    check_refused(cells,
-                  "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0; and "
-                  "'epsilon', set 'eurosat', arm 'joint', seed 1");
+    check_refused(
+        cells, "two cells were made with different 'eurosat': 'clients', set 'eurosat', arm 'joint', seed 0, with aa; "
+               "and 'epsilon', set 'eurosat', arm 'joint', seed 1, with bb");
     json_object_set_new(other, "limit", json_integer(400)); /* other records of it */
     CHECK_OK(fkt_summary_make(&s, cells));
     fkt_summary_clear(&s);
     set_input(first, "public", "cc");
     set_input(other, "public", "dd"); /* whatever the limit is */
-    check_refused(cells,
-                  "two cells were made with different 'public': 'clients', set 'eurosat', arm 'joint', seed 0; and "
-                  "'epsilon', set 'eurosat', arm 'joint', seed 1");
+    check_refused(
+        cells, "two cells were made with different 'public': 'clients', set 'eurosat', arm 'joint', seed 0, with cc; "
+               "and 'epsilon', set 'eurosat', arm 'joint', seed 1, with dd");
     fkt_lab_fingerprint_of_none(none);
     set_input(other, "public", none);
-    check_refused(cells,
-                  "two cells were made with different 'public' (one of them with none): 'clients', set 'eurosat', "
-                  "arm 'joint', seed 0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
+    check_refused(
+        cells, "two cells were made with different 'public': 'clients', set 'eurosat', arm 'joint', seed 0, with cc; "
+               "and 'epsilon', set 'eurosat', arm 'joint', seed 1, with none");
     set_input(other, "public", "cc");
     set_input(first, "calibration-taesd-32-64-0", "ee");
     set_input(other, "calibration-taesd-32-64-0", "ff");
     check_refused(cells, "two cells were made with different 'calibration-taesd-32-64-0': 'clients', set 'eurosat', "
-                         "arm 'joint', seed 0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
+                         "arm 'joint', seed 0, with ee; and 'epsilon', set 'eurosat', arm 'joint', seed 1, with ff");
     json_decref(cells);
 }
 
