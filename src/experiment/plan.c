@@ -142,7 +142,9 @@ fkt_status fkt_experiment_check(const struct fkt_experiment_options *o)
 {
     struct fkt_cell *cells;
     size_t n;
-    fkt_status st = fkt_experiment_cells(o, &cells, &n);
+    fkt_status st;
+    if (o->limit > UINT32_MAX) return fkt_fail(FKT_E_ARG, "a limit of %zu records: at most 2^32 - 1", o->limit);
+    st = fkt_experiment_cells(o, &cells, &n);
     fkt_free(cells);
     if (st != FKT_OK || n) return st;
     return fkt_fail_hint(FKT_E_ARG, "name other arms, or let networks be trained",

@@ -14,6 +14,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 enum { CELL_MAX = 1 << 20, KEPT_MAX = 64 << 20 };
+#define VALUE_MAX 1e15
 
 fkt_status fkt_store_write(const char *path, json_t *j, size_t format, int flags)
 {
@@ -51,6 +53,18 @@ static json_t *plan_json(const struct fkt_experiment_options *o)
     return plan;
 }
 
+/* A key in which two plans differ; "": there is none. */
+static const char *difference(json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach (a, key, v)
+        if (!json_equal(v, json_object_get(b, key))) return key;
+    json_object_foreach (b, key, v)
+        if (!json_object_get(a, key)) return key;
+    return "";
+}
+
 /* The plan of the folder must be the one that this run would write. */
 static fkt_status compare_plan(const char *path, const struct fkt_experiment_options *o)
 {
@@ -61,9 +75,11 @@ static fkt_status compare_plan(const char *path, const struct fkt_experiment_opt
     FKT_TRY(fkt_file_read(&text, &len, path, CELL_MAX));
     there = json_loadb((const char *)text, len, JSON_REJECT_DUPLICATES, NULL);
     if (!mine) st = fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", path);
-    else if (!there || !json_equal(mine, there))
+    else if (!json_is_object(there))
+        st = fkt_fail_hint(FKT_E_FORMAT, "choose another folder", "'%s' is not the plan of an experiment", path);
+    else if (!json_equal(mine, there))
         st = fkt_fail_hint(FKT_E_MISMATCH, "go on with the options of the first run, or choose another folder",
-                           "'%s' is of a run with other options", path);
+                           "'%s' is of a run with other options: '%s' differs", path, difference(mine, there));
 out:
     json_decref(mine);
     json_decref(there);
@@ -71,21 +87,25 @@ out:
     return st;
 }
 
-static int is_empty(const char *folder)
+/* *empty: so is a folder that is not there. */
+static fkt_status is_empty(const char *folder, int *empty)
 {
     DIR *d = opendir(folder);
-    struct dirent *e;
     int n = 0;
-    if (!d) return errno == ENOENT;
-    while (n < 3 && (e = readdir(d))) n++;
-    closedir(d);
-    return n <= 2;
+    if (!d && errno != ENOENT) return fkt_io_fail("open", folder);
+    while (d && n < 3 && readdir(d)) n++;
+    if (d) closedir(d);
+    *empty = n <= 2;
+    return FKT_OK;
 }
+
+static fkt_status check_cells(const char *folder);
 
 fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_options *o, int resume)
 {
     char *plan = NULL, *cells = NULL;
     struct stat sb;
+    int empty;
     fkt_status st;
     FKT_TRY(fkt_experiment_check(o));
     FKT_TRY(fkt_path_join(&plan, folder, "plan.json"));
@@ -94,9 +114,11 @@ fkt_status fkt_store_begin(const char *folder, const struct fkt_experiment_optio
         FKT_TRY(compare_plan(plan, o));
         FKT_TRY(fkt_lab_check_sets(o, folder));
         FKT_TRY(fkt_mkdirs(cells)); /* a run may have been killed before it was made */
+        FKT_TRY(check_cells(cells));
         goto out;
     }
-    if (!is_empty(folder)) {
+    FKT_TRY(is_empty(folder, &empty));
+    if (!empty) {
         st = fkt_fail(FKT_E_EXISTS,
                       resume ? "'%s' is not empty, and has no plan of an experiment" : "'%s' is not empty", folder);
         goto out;
@@ -166,15 +188,37 @@ out:
 
 int fkt_store_is_json(const struct dirent *d) { return fkt_ends_in(d->d_name, ".json") && d->d_name[0] != '.'; }
 
-static fkt_status add_cell(json_t *into, const char *text, size_t len, const char *path)
+/* Its values are numbers that a table can print. */
+static int is_point(const json_t *point)
+{
+    json_t *values = json_object_get(point, "values"), *v;
+    const char *key;
+    json_object_foreach (values, key, v)
+        if (!json_is_number(v) || !(fabs(json_number_value(v)) <= VALUE_MAX)) return 0;
+    return json_object_size(values) > 0;
+}
+
+static int is_cell(const json_t *j)
+{
+    const char *schema = json_string_value(json_object_get(j, "schema"));
+    const json_t *seed = json_object_get(j, "seed"), *points = json_object_get(j, "points"), *point;
+    size_t i;
+    if (!json_is_integer(seed) || json_integer_value(seed) < 0 || !schema || strcmp(schema, "fedkt.cell/1") != 0)
+        return 0;
+    json_array_foreach (points, i, point)
+        if (!is_point(point)) return 0;
+    return json_array_size(points) > 0;
+}
+
+/* line: its number among those of the file; 0: the file is the cell. */
+static fkt_status add_cell(json_t *into, const char *text, size_t len, const char *path, size_t line)
 {
     json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-    const char *schema = json_string_value(json_object_get(j, "schema"));
-    const json_t *seed = json_object_get(j, "seed");
     fkt_status st = FKT_OK;
-    if (!json_is_integer(seed) || json_integer_value(seed) < 0 || !schema || strcmp(schema, "fedkt.cell/1") != 0 ||
-        !json_is_array(json_object_get(j, "points")))
-        st = fkt_fail(FKT_E_FORMAT, "'%s' is not a cell of an experiment", path);
+    if (!is_cell(j))
+        st = line ? fkt_fail(FKT_E_FORMAT, "line %zu of '%s' is not a cell of an experiment", line, path)
+                  : fkt_fail_hint(FKT_E_FORMAT, "delete it: a run that goes on computes it again",
+                                  "'%s' is not a cell of an experiment", path);
     else if (json_array_append(into, j) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", path);
     json_decref(j);
     return st;
@@ -185,16 +229,18 @@ static fkt_status read_cells(const char *path, int lines, json_t *into)
 {
     uint8_t *text = NULL;
     const char *at, *end;
-    size_t len;
+    size_t len, line = 0;
     fkt_status st;
     FKT_TRY(fkt_file_read(&text, &len, path, lines ? KEPT_MAX : CELL_MAX));
     at = (const char *)text;
     for (const char *stop = at + len; at < stop; at = end + 1) {
         end = lines ? memchr(at, '\n', (size_t)(stop - at)) : NULL;
         if (!end) end = stop;
-        FKT_TRY(add_cell(into, at, (size_t)(end - at), path));
+        FKT_TRY(add_cell(into, at, (size_t)(end - at), path, lines ? ++line : 0));
     }
-    if (!len) st = fkt_fail(FKT_E_FORMAT, "'%s' is empty", path);
+    if (!len)
+        st = fkt_fail_hint(FKT_E_FORMAT, lines ? "" : "delete it: a run that goes on computes it again",
+                           "'%s' is empty", path);
 out:
     fkt_free(text);
     return st;
@@ -217,6 +263,16 @@ static fkt_status read_folder(const char *folder, int (*choose)(const struct dir
     }
     for (int i = 0; i < n; i++) free(list[i]);
     free(list);
+    return st;
+}
+
+/* Those of a run that goes on, before it computes others. */
+static fkt_status check_cells(const char *folder)
+{
+    json_t *cells = json_array();
+    const fkt_status st = cells ? read_folder(folder, fkt_store_is_json, cells)
+                                : fkt_fail(FKT_E_NOMEM, "out of memory while reading '%s'", folder);
+    json_decref(cells);
     return st;
 }
 

@@ -75,6 +75,42 @@ static void a_folder_goes_on_under_the_same_options_alone(void **state)
     CHECK_OK(fkt_store_begin(folder, &o, 1));
     o.seed[1] = 9;
     CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_MISMATCH);
+    assert_non_null(strstr(fkt_error_text(), "is of a run with other options: 'seeds' differs"));
+    CHECK_OK(fkt_file_write(scratch_path(&dir, "run/plan.json"), "[]", 2, FKT_FILE_REPLACE));
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_store_begin(scratch_path(&dir, "run/plan.json"), &o, 0), FKT_E_IO); /* a file, not a folder */
+    o.limit = (size_t)UINT32_MAX + 1;
+    CHECK_STATUS(fkt_store_begin(scratch_path(&dir, "limited"), &o, 0), FKT_E_ARG);
+}
+
+/* What a run that goes on, and a report, say of a cell with these points. */
+static void has_points(const char *run, const struct fkt_experiment_options *o, const char *points, fkt_status wanted)
+{
+    char text[512], name[64];
+    json_t *all = NULL;
+    snprintf(name, sizeof name, "%s/cells/other.json", run);
+    snprintf(text, sizeof text, "{\"schema\": \"fedkt.cell/1\", \"seed\": 0, \"points\": %s}", points);
+    CHECK_OK(fkt_file_write(scratch_path(&dir, name), text, strlen(text), FKT_FILE_REPLACE));
+    CHECK_STATUS(fkt_store_read(scratch_path(&dir, run), &all), wanted);
+    json_decref(all);
+    CHECK_STATUS(fkt_store_begin(scratch_path(&dir, run), o, 1), wanted);
+}
+
+static void values_are_numbers_that_a_table_can_print(void **state)
+{
+    const struct fkt_experiment *list[] = {fkt_experiment_find("mechanism")};
+    const struct fkt_experiment_options o = options_of(list, 1);
+    (void)state;
+    CHECK_OK(fkt_store_begin(scratch_path(&dir, "values"), &o, 0));
+    has_points("values", &o, "[{\"values\": {\"a\": 1, \"b\": -1e15}}]", FKT_OK);
+    has_points("values", &o, "[]", FKT_E_FORMAT);
+    has_points("values", &o, "[{}]", FKT_E_FORMAT);
+    has_points("values", &o, "[{\"values\": {}}]", FKT_E_FORMAT);
+    has_points("values", &o, "[{\"values\": 1}]", FKT_E_FORMAT);
+    has_points("values", &o, "[{\"values\": {\"a\": \"1\"}}]", FKT_E_FORMAT);
+    has_points("values", &o, "[{\"values\": {\"a\": null}}]", FKT_E_FORMAT);
+    has_points("values", &o, "[{\"values\": {\"a\": 1.1e15}}]", FKT_E_FORMAT);
+    has_points("values", &o, "[{\"values\": {\"a\": 1}}, {\"values\": {\"a\": -1.1e15}}]", FKT_E_FORMAT);
 }
 
 static void what_is_put_is_read(void **state)
@@ -100,6 +136,8 @@ static void what_is_put_is_read(void **state)
     json_decref(all);
     CHECK_OK(fkt_file_write(scratch_path(&dir, "put/cells/other.json"), "{}", 2, 0));
     CHECK_STATUS(fkt_store_read(folder, &all), FKT_E_FORMAT);
+    CHECK_STATUS(fkt_store_begin(folder, &o, 1), FKT_E_FORMAT); /* before hours of other cells */
+    assert_non_null(strstr(fkt_error_text(), "put/cells/other.json' is not a cell"));
     fkt_free(cells);
 }
 
@@ -238,6 +276,7 @@ int main(void)
         cmocka_unit_test(cells_are_every_panel_arm_position_and_seed),
         cmocka_unit_test(names_of_sets_are_plain_words),
         cmocka_unit_test(a_folder_goes_on_under_the_same_options_alone),
+        cmocka_unit_test(values_are_numbers_that_a_table_can_print),
         cmocka_unit_test(what_is_put_is_read),
         cmocka_unit_test(a_set_that_is_another_one_is_refused),
         cmocka_unit_test(another_public_set_is_refused_and_so_is_its_absence),
