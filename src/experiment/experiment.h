@@ -142,6 +142,7 @@ FKT_MUST_USE fkt_status fkt_lab_new(struct fkt_lab **out, const struct fkt_exper
                                     const char *folder /* of the run */, const char *encodings /* folder */);
 void fkt_lab_free(struct fkt_lab *lab);
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab);
+int fkt_lab_unwritable(const struct fkt_lab *lab); /* 1: the run's folder has refused a file */
 /* lab_notes.c: what the cell at hand says of itself beside its points (docs/formats.md: inputs, limit, network,
  * per_class). begin: nothing yet. Borrowed. */
 void fkt_lab_begin_cell(struct fkt_lab *lab);

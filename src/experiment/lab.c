@@ -50,6 +50,8 @@ void fkt_lab_free(struct fkt_lab *lab)
 
 const struct fkt_experiment_options *fkt_lab_options(const struct fkt_lab *lab) { return &lab->options; }
 
+int fkt_lab_unwritable(const struct fkt_lab *lab) { return lab->unwritable; }
+
 fkt_status fkt_point_add(json_t *points, const struct fkt_position *x, const char *reference, json_t *values,
                          json_t *facts)
 {

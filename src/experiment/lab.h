@@ -28,6 +28,7 @@ struct fkt_lab {
     struct fkt_encodings *encodings;
     char set[64]; /* the open one; "": none */
     char set_sha256[FKT_SHA256_HEX];
+    int unwritable;                     /* 1: the run's folder has refused a file, so no further cell can be kept */
     json_t *notes;                      /* of the cell at hand; NULL: there are no cells */
     char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
@@ -58,6 +59,10 @@ FKT_MUST_USE fkt_status fkt_lab_note_unlabelled(struct fkt_lab *lab, const char 
                                                 const char *sha256);
 /* FKT_E_MISMATCH when a set of the folder's run is now another one. Writes nothing. */
 FKT_MUST_USE fkt_status fkt_lab_check_sets(const struct fkt_experiment_options *o, const char *folder);
+
+/* lab_notes.c: FOLDER/FILE of the run, unless it is there. Takes j; NULL is a lack of memory. */
+FKT_MUST_USE fkt_status fkt_lab_write(struct fkt_lab *lab, const char *folder, const char *file, json_t *j,
+                                      size_t format);
 
 /* lab_partition.c: partitions/NAME.json of the run, if it is not there; lab->partition becomes NAME. */
 struct fkt_lab_owners {

@@ -149,21 +149,18 @@ static fkt_status compare(const struct found *f, const json_t *was)
 }
 
 /* The set of a name must be the one that the run began with. write: where none was noted, this one is. */
-static fkt_status agree(const char *run, const struct found *f, int write)
+static fkt_status agree(struct fkt_lab *lab, const struct found *f, int write)
 {
     char name[96], *folder = NULL, *path = NULL;
     json_t *was = NULL;
     fkt_status st;
     snprintf(name, sizeof name, "%s%s.json", f->name, f->unlabelled ? FKT_UNLABELLED_ENDING : "");
-    FKT_TRY(fkt_path_join(&folder, run, "sets"));
+    FKT_TRY(fkt_path_join(&folder, lab->run, "sets"));
     FKT_TRY(fkt_path_join(&path, folder, name));
     if (access(path, F_OK) == 0) {
         FKT_TRY(read_file(path, &was));
         FKT_TRY(compare(f, was));
-    } else if (write) {
-        FKT_TRY(fkt_mkdirs(folder));
-        FKT_TRY(fkt_store_write(path, set_json(f), JSON_INDENT(1), FKT_FILE_REPLACE));
-    }
+    } else if (write) st = fkt_lab_write(lab, "sets", name, set_json(f), JSON_INDENT(1));
 out:
     json_decref(was);
     fkt_free(folder);
@@ -174,7 +171,7 @@ out:
 fkt_status fkt_lab_note_set(struct fkt_lab *lab)
 {
     const struct found f = open_set(lab);
-    return agree(lab->run, &f, 1);
+    return agree(lab, &f, 1);
 }
 
 /* ---- sets without labels ---- */
@@ -214,7 +211,7 @@ static fkt_status open_and_agree(struct fkt_lab *lab, const char *set, int write
     fkt_status st;
     FKT_TRY(open_unlabelled(lab, set, out, &f));
     memcpy(sha256, f.sha256, sizeof f.sha256);
-    st = lab->run ? agree(lab->run, &f, write) : FKT_OK;
+    st = lab->run ? agree(lab, &f, write) : FKT_OK;
     if (st != FKT_OK) {
         fkt_dataset_free(*out);
         *out = NULL;
@@ -239,7 +236,7 @@ fkt_status fkt_lab_note_unlabelled(struct fkt_lab *lab, const char *set, const s
 {
     struct found f = {.name = set, .unlabelled = 1, .train = ds};
     memcpy(f.sha256, sha256, sizeof f.sha256);
-    return lab->run ? agree(lab->run, &f, 1) : FKT_OK;
+    return lab->run ? agree(lab, &f, 1) : FKT_OK;
 }
 
 /* ---- before a run goes on ---- */

@@ -6,6 +6,12 @@
  * is not among its notes. Not noted: weights of a codec that does not come with the program, and the format of numbers
  * that a network learnt in, which goes by the machine (f32 on a processor, bf16 on a card). */
 #include "experiment/lab.h"
+#include "experiment/store.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <unistd.h>
 
 void fkt_lab_begin_cell(struct fkt_lab *lab) { json_object_clear(lab->notes); }
 
@@ -45,4 +51,21 @@ fkt_status fkt_lab_note_per_class(struct fkt_lab *lab)
 {
     const size_t n = lab->options.per_class;
     return n ? put(lab->notes, "per_class", json_integer((json_int_t)n)) : FKT_OK;
+}
+
+fkt_status fkt_lab_write(struct fkt_lab *lab, const char *folder, const char *file, json_t *j, size_t format)
+{
+    char *place = NULL, *path = NULL;
+    fkt_status st;
+    FKT_TRY(fkt_path_join(&place, lab->run, folder));
+    FKT_TRY(fkt_path_join(&path, place, file));
+    if (access(path, F_OK) == 0) goto out;
+    st = fkt_mkdirs(place);
+    if (st == FKT_OK) st = fkt_store_write(path, json_incref(j), format, FKT_FILE_REPLACE);
+    if (st != FKT_OK) lab->unwritable = 1;
+out:
+    json_decref(j);
+    fkt_free(place);
+    fkt_free(path);
+    return st;
 }

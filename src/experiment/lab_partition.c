@@ -84,22 +84,13 @@ static json_t *partition_json(const struct fkt_lab *lab, const struct fkt_lab_pa
 
 fkt_status fkt_lab_partition(struct fkt_lab *lab, const struct fkt_lab_partition *p)
 {
-    char rule[FKT_PARTITION_TEXT], word[96], file[FKT_PARTITION_NAME + 8], *folder = NULL, *path = NULL;
-    fkt_status st;
+    char rule[FKT_PARTITION_TEXT], word[96], file[FKT_PARTITION_NAME + 8];
     fkt_partition_text(&p->spec, rule);
     (void)fkt_experiment_plain(rule, word);
     snprintf(lab->partition, sizeof lab->partition, "%s.%u.%.48s.%s.%llu", lab->set, p->spec.sites, word, p->by,
              (unsigned long long)p->spec.seed);
     snprintf(file, sizeof file, "%s.json", lab->partition);
-    FKT_TRY(fkt_path_join(&folder, lab->run, "partitions"));
-    FKT_TRY(fkt_path_join(&path, folder, file));
-    if (access(path, F_OK) == 0) goto out;
-    FKT_TRY(fkt_mkdirs(folder));
-    FKT_TRY(fkt_store_write(path, partition_json(lab, p, rule), JSON_COMPACT, FKT_FILE_REPLACE));
-out:
-    fkt_free(folder);
-    fkt_free(path);
-    return st;
+    return fkt_lab_write(lab, "partitions", file, partition_json(lab, p, rule), JSON_COMPACT);
 }
 
 fkt_status fkt_lab_sweep_partition(struct fkt_lab *lab, const struct fkt_sweep *sweep,

@@ -2,7 +2,8 @@
 /* run.c - runs the cells of a folder that are not there yet.
  *
  * A cell that fails (data missing, weights missing, a set that cannot be read) is skipped with its reason, and the
- * others go on; a stop and a lack of memory end the run. What was skipped is no cell: the next run tries it again. */
+ * others go on. A stop and a lack of memory end the run, and so does a folder that refuses a file: cells after it would
+ * be computed for nothing. What was skipped is not a cell: the next run tries it again. */
 #include "experiment/store.h"
 
 #include "base/alloc.h"
@@ -14,21 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static fkt_status compute(struct fkt_lab *lab, const struct fkt_cell *c, const char *folder)
+static fkt_status compute(struct fkt_lab *lab, const struct fkt_cell *c, json_t *points)
 {
-    json_t *points = json_array();
-    fkt_status st;
-    if (!points) return fkt_fail(FKT_E_NOMEM, "out of memory for the points of a cell");
     fkt_lab_begin_cell(lab);
-    if (c->arm->kind == FKT_ARM_REAL) FKT_TRY(fkt_lab_real(lab, c, points));
-    else FKT_TRY(c->experiment->run(lab, c, points));
-    FKT_TRY(fkt_store_put(folder, c, json_incref(points), fkt_lab_options(lab), fkt_lab_notes(lab)));
-out:
-    json_decref(points);
-    return st;
+    return c->arm->kind == FKT_ARM_REAL ? fkt_lab_real(lab, c, points) : c->experiment->run(lab, c, points);
 }
 
-static int ends_run(fkt_status st) { return st == FKT_E_STOPPED || st == FKT_E_NOMEM; }
+static int ends_run(const struct fkt_lab *lab, fkt_status st)
+{
+    return st == FKT_E_STOPPED || st == FKT_E_NOMEM || (st != FKT_OK && fkt_lab_unwritable(lab));
+}
 
 /* Sentence and hint may name a path that is not UTF-8. */
 static fkt_status skip(const struct fkt_experiment_run *run, const struct fkt_cell *c, json_t *skipped)
@@ -48,11 +44,18 @@ static fkt_status skip(const struct fkt_experiment_run *run, const struct fkt_ce
 static fkt_status one(const struct fkt_experiment_run *run, struct fkt_lab *lab, const struct fkt_cell *c,
                       json_t *skipped)
 {
-    const fkt_status st = compute(lab, c, run->folder);
-    if (ends_run(st)) return st;
-    if (st != FKT_OK) return skip(run, c, skipped);
-    if (run->done) run->done(run->ctx, c, NULL);
-    return FKT_OK;
+    json_t *points = json_array();
+    fkt_status st = points ? compute(lab, c, points) : fkt_fail(FKT_E_NOMEM, "out of memory for the points of a cell");
+    if (st != FKT_OK && !ends_run(lab, st)) {
+        st = skip(run, c, skipped);
+        goto out;
+    }
+    if (st == FKT_OK)
+        FKT_TRY(fkt_store_put(run->folder, c, json_incref(points), fkt_lab_options(lab), fkt_lab_notes(lab)));
+    if (st == FKT_OK && run->done) run->done(run->ctx, c, NULL);
+out:
+    json_decref(points);
+    return st;
 }
 
 /* skipped.json; a process among several writes skipped-RANK.json, and the first one joins them afterwards. */
