@@ -2,9 +2,10 @@
 /* lab_sets.c - image sets by their names: where they are in the folder of data, how they are split, at which size.
  *
  * A set is a folder or a file whose name is that of the set, with an ending of a format that is read, or without:
- * eurosat/, eurosat.tar, cifar10.tar.xz, bloodmnist.npz. A name that the table does not have is a set too: its splits
- * are looked for, and a fifth is held out where there are none. The last opened set is kept, since cells of one set
- * follow one another. Quick runs take some records of each set; a limit is on those that sites share, test splits stay
+ * eurosat/, eurosat.tar, cifar10.tar.xz, bloodmnist.npz. A name that the table does not have is a set too: beside a
+ * split `train` a test split is looked for, and of a set without the two a fifth is held out. The last opened set is
+ * kept, since cells of one set follow one another. Quick runs take some records of each set; a limit is on those that
+ * sites share, test splits stay
  * whole. */
 #include "experiment/lab.h"
 
@@ -42,11 +43,13 @@ const char *fkt_lab_set_title(const char *name)
 fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path)
 {
     static const char *const endings[] = {"", ".tar", ".npz", ".tar.xz", ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2"};
-    char file[96];
+    char file[96], hint[256];
     fkt_status st;
     *path = NULL;
     if (!strcmp(name, "demo")) return fkt_strdup(path, "demo:train");
-    if (!lab->options.data) return fkt_fail(FKT_E_ARG, "set '%s' needs a folder of image sets", name);
+    if (!lab->options.data)
+        return fkt_fail_hint(FKT_E_ARG, "name the folder that has it, or take the embedded set 'demo'",
+                             "set '%s' needs a folder of image sets", name);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         if ((size_t)snprintf(file, sizeof file, "%s%s", name, endings[i]) >= sizeof file) break;
         FKT_TRY(fkt_path_join(path, lab->options.data, file));
@@ -54,7 +57,9 @@ fkt_status fkt_lab_find(const struct fkt_lab *lab, const char *name, char **path
         fkt_free(*path);
         *path = NULL;
     }
-    st = fkt_fail(FKT_E_IO, "'%s' has no set '%s'", lab->options.data, name);
+    snprintf(hint, sizeof hint, "put it there as a folder '%.64s' or a file '%.64s.tar', '.npz', '.tar.xz' ...", name,
+             name);
+    st = fkt_fail_hint(FKT_E_IO, hint, "'%s' has no set '%s'", lab->options.data, name);
 out:
     return st;
 }
@@ -76,17 +81,60 @@ out:
     return st;
 }
 
-/* A set that the table does not have: the first split of these two that it has, else a hold-out. */
+/* Beside the split `train` of a set that the table does not have: the first of these two, else a hold-out. FKT_E_ARG:
+ * it does not have that split. */
 static fkt_status open_unknown_test(struct fkt_lab *lab, const char *path)
 {
     static const char *const splits[] = {"test", "val"};
     for (size_t i = 0; i < 2; i++) {
         const struct set s = {.name = "", .test = splits[i]};
-        if (open_test(lab, path, &s) == FKT_OK && fkt_dataset_size(lab->test)) return FKT_OK;
+        const fkt_status st = open_test(lab, path, &s);
+        if (st != FKT_OK && st != FKT_E_ARG) return st;
+        if (st == FKT_OK && fkt_dataset_size(lab->test)) return FKT_OK;
         fkt_dataset_free(lab->test);
         lab->test = NULL;
     }
     return FKT_OK;
+}
+
+/* A set that has a split, but not `train`, has one alone, and its images are both: a part is held out. */
+static fkt_status open_unknown(struct fkt_lab *lab, const char *path, struct fkt_dataset_options o)
+{
+    fkt_status st;
+    o.split = "train";
+    st = fkt_dataset_open(&lab->train, path, &o);
+    if (st == FKT_OK) return open_unknown_test(lab, path);
+    if (st != FKT_E_ARG) return st;
+    o.split = NULL;
+    return fkt_dataset_open(&lab->train, path, &o);
+}
+
+static size_t records_of(const struct fkt_experiment_options *o)
+{
+    return o->limit ? o->limit : o->quick ? QUICK_RECORDS : 0;
+}
+
+/* A test image of a class without training images would count as a mistake of whatever is tested. A limit below the
+ * number of classes leaves some of them out, as it was asked for. */
+static fkt_status check_classes(const struct fkt_lab *lab, const char *set)
+{
+    const size_t limit = records_of(&lab->options), k = fkt_dataset_classes(lab->train);
+    uint8_t *has = NULL;
+    fkt_status st = FKT_OK;
+    if (!lab->test || (limit && limit < k)) return FKT_OK;
+    FKT_TRY(fkt_alloc(&has, k));
+    for (size_t i = 0; i < fkt_dataset_size(lab->train); i++) has[fkt_dataset_label(lab->train, i)] = 1;
+    for (size_t i = 0; i < fkt_dataset_size(lab->test); i++) {
+        const uint32_t label = fkt_dataset_label(lab->test, i);
+        if (has[label]) continue;
+        st = fkt_fail_hint(FKT_E_MISMATCH, "classes of both splits must have the same names",
+                           "set '%s': test image '%s' is of class '%s', which has no training images", set,
+                           fkt_dataset_name(lab->test, i), fkt_dataset_class(lab->train, label));
+        goto out;
+    }
+out:
+    fkt_free(has);
+    return st;
 }
 
 void fkt_lab_close_set(struct fkt_lab *lab)
@@ -97,24 +145,20 @@ void fkt_lab_close_set(struct fkt_lab *lab)
     lab->set[0] = '\0';
 }
 
-static size_t records_of(const struct fkt_experiment_options *o)
-{
-    return o->limit ? o->limit : o->quick ? QUICK_RECORDS : 0;
-}
-
 /* Records of a limit go by their number, so that arms of all adjacencies have the same ones. */
 static fkt_status open_set(struct fkt_lab *lab, const char *name)
 {
     const struct set *s = known(name);
-    const int split = !s || (s->test && strcmp(name, "demo") != 0);
+    const int split = s && s->test && strcmp(name, "demo") != 0;
     const struct fkt_dataset_options o = {
-        .split = s && split ? "train" : NULL, .limit = records_of(&lab->options), .limit_by_number = 1};
+        .split = split ? "train" : NULL, .limit = records_of(&lab->options), .limit_by_number = 1};
     char *path = NULL;
     fkt_status st;
     FKT_TRY(fkt_lab_find(lab, name, &path));
-    FKT_TRY(fkt_dataset_open(&lab->train, path, &o));
+    if (s) FKT_TRY(fkt_dataset_open(&lab->train, path, &o));
+    else FKT_TRY(open_unknown(lab, path, o));
     if (s && s->test) FKT_TRY(open_test(lab, path, s));
-    if (!s) FKT_TRY(open_unknown_test(lab, path));
+    FKT_TRY(check_classes(lab, name));
     snprintf(lab->set, sizeof lab->set, "%s", name);
     FKT_TRY(fkt_lab_fingerprint(lab));
     if (lab->run) FKT_TRY(fkt_lab_note_set(lab));

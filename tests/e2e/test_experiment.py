@@ -17,6 +17,7 @@ import time
 import xml.etree.ElementTree
 
 import numpy
+from PIL import Image
 
 import binary
 from binary import lasting, tree
@@ -185,7 +186,7 @@ class Experiment(binary.Case):
         ]
         cells = [f"codecs.toy.{arm}.0" for group in groups for arm in group]
         self.assertEqual([s["cell"] for s in skipped], cells)
-        self.assertNotIn("hint", skipped[0])
+        self.assertIn("tiny-imagenet-12k.tar", skipped[0]["hint"])
         self.assertIn("fedkt codec pull taesd", skipped[2]["hint"])
         said, first = [], 0
         for group in groups:
@@ -254,6 +255,48 @@ class Experiment(binary.Case):
         self.fedkt("experiment report run other --out joined")  # the set `demo` is whole there, and is not compared
         self.assertIn("5 images of a class, drawn once, for a network; resnet8",
                       self.bytes("joined/report.html").decode())
+
+    def test_a_folder_that_refuses_a_file_ends_the_run(self):
+        """Of four cells the first one finds that its partition cannot be noted: no other is computed in vain."""
+        self.fedkt("experiment epsilon --quick --network none --out run")
+        for name in ("partitions", "cells"):
+            shutil.rmtree(self.folder / "run" / name)
+        (self.folder / "run/partitions").write_text("")
+        process = self.start("experiment epsilon --quick --network none --out run --resume")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1, stderr)
+        self.assertNotIn("skipped", stderr)
+        self.assertEqual(list((self.folder / "run/cells").iterdir()), [])
+        (self.folder / "run/partitions").unlink()
+        self.fedkt("experiment epsilon --quick --network none --out run --resume")
+        self.assertEqual(len(list((self.folder / "run/cells").iterdir())), 4)
+
+    def test_splits_of_a_set_that_has_no_row(self):
+        """A test split is used where there is one beside `train`; else a fifth is held out."""
+        chance = numpy.random.default_rng(9)
+
+        def write(name, splits):
+            for split, classes in splits.items():
+                for c in classes:
+                    place = self.folder / "sets" / name / split / c
+                    place.mkdir(parents=True)
+                    for i in range(40):
+                        pixels = chance.integers(0, 256, (8, 8, 3), numpy.uint8)
+                        Image.fromarray(pixels).save(place / f"{i}.png")
+
+        write("plain", {".": "ab"})
+        write("whole", {"train": "ab", "val": "ab"})
+        write("alone", {"test": "ab"})
+        write("other", {"train": "ab", "test": "bc"})
+        line = "experiment epsilon --network none --arms joint --data sets --sets plain,whole,alone,other --out run"
+        process = self.start(line)
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 3, stderr)
+        why, = [s["why"] for s in json.loads(self.bytes("run/skipped.json"))]
+        self.assertRegex(why, r"^set 'other': test image '\S+' is of class 'c', which has no training images$")
+        found = {n: json.loads(self.bytes(f"run/sets/{n}.json")) for n in ("plain", "whole", "alone")}
+        self.assertEqual({n: (f["records"], f["test_records"]) for n, f in found.items()},
+                         {"plain": (80, 0), "whole": (80, 80), "alone": (80, 0)})
 
     def test_another_public_set_is_refused(self):
         """A full run whose first network asks for public images is stopped before it learns."""
@@ -357,7 +400,11 @@ class Experiment(binary.Case):
         self.assertGreater(len(self.bytes("kept/mechanism.jsonl")), len(kept))
         with open(self.folder / "kept/clients.jsonl", "a") as file:
             file.write("{}\n")
-        self.fedkt("experiment report kept --out bad", code=1)
+        n = len(self.bytes("kept/clients.jsonl").splitlines())
+        process = self.start("experiment report kept --out bad")
+        _, stderr = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(stderr, rf"^fedkt: line {n} of '\S*kept/clients\.jsonl' is not a cell of an experiment\n$")
         self.assertFalse((self.folder / "bad").exists())
         (self.folder / "empty").mkdir()
         self.fedkt("experiment report empty --out bad", code=1)
