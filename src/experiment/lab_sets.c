@@ -5,8 +5,7 @@
  * eurosat/, eurosat.tar, cifar10.tar.xz, bloodmnist.npz. A name that the table does not have is a set too: beside a
  * split `train` a test split is looked for, and of a set without the two a fifth is held out. The last opened set is
  * kept, since cells of one set follow one another. Quick runs take some records of each set; a limit is on those that
- * sites share, test splits stay
- * whole. */
+ * sites share, test splits stay whole. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
