@@ -21,6 +21,7 @@
 #define FKT_PUBLIC_SET "public" /* unlabelled images that networks of arms with a guide learn from; no panel */
 #define FKT_UNLABELLED_ENDING ".unlabelled"  /* of the file of a set that calibrations are made from; of no set */
 #define FKT_CALIBRATION_INPUT "calibration-" /* and codec, size, length, directions: an input of cells */
+#define FKT_WEIGHTS_INPUT "weights-"         /* and codec, likewise */
 enum { FKT_CELL_KEY = 160, FKT_SEEDS_MAX = 32 };
 
 /* A place on the axis; label NULL: x itself. */
@@ -135,6 +136,8 @@ FKT_MUST_USE fkt_status fkt_experiment_check(const struct fkt_experiment_options
 
 /* Only letters, digits, '.', '-' and '_', no dot first? room (may be NULL): the word with a dash for all others. */
 int fkt_experiment_plain(const char *word, char room[96]);
+/* 1: a name that inputs of cells have which are no sets: weights, images of calibrations. */
+int fkt_experiment_is_input(const char *name);
 
 /* ---- the lab ---- */
 

@@ -7,7 +7,12 @@
 
 #include "fedkt/train.h"
 
-enum { FKT_PARTITION_NAME = 192, FKT_LAB_STUDENTS = 64 };
+enum { FKT_PARTITION_NAME = 192, FKT_LAB_STUDENTS = 64, FKT_LAB_CODECS = 16 };
+
+/* Weights that a run has opened. */
+struct fkt_lab_weights {
+    char codec[64], sha256[FKT_SHA256_HEX];
+};
 
 /* A network that was trained, by what it learnt from. */
 struct fkt_lab_student {
@@ -32,6 +37,9 @@ struct fkt_lab {
     json_t *notes;                      /* of the cell at hand; NULL: there are no cells */
     char partition[FKT_PARTITION_NAME]; /* that was noted last, for the facts of a point; "": none */
     struct fkt_dataset *train, *test;
+    struct fkt_lab_weights weights[FKT_LAB_CODECS]; /* the first ones */
+    size_t n_weights;
+    char calibrated_on[FKT_SHA256_HEX];               /* images of the calibrations that a run made or found; "": none */
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
     size_t shared; /* of the network that was trained last, for the facts of a point */

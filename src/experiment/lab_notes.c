@@ -3,8 +3,8 @@
  * usual. A report compares it (summary_source.c, summary_inputs.c).
  *
  * A note is written where the thing is done: a set is opened, a network is made. So an option that a cell does not use
- * is not among its notes. Not noted: weights of a codec that does not come with the program, and the format of numbers
- * that a network learnt in, which goes by the machine (f32 on a processor, bf16 on a card). */
+ * is not among its notes. Not noted: the format of numbers that a network learnt in, which goes by the machine (f32 on
+ * a processor, bf16 on a card). */
 #include "experiment/lab.h"
 #include "experiment/store.h"
 

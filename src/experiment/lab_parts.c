@@ -3,7 +3,10 @@
  *
  * A network that comes with the program has calibrations. Another one, and one that is cut to its top directions (the
  * paper's PCA rows), is calibrated on the public set tiny-imagenet-12k of the folder of data, once: the file is kept
- * beside the encodings. */
+ * beside the encodings. All of a run are of the same images.
+ *
+ * --weights names one place, and weights of two codecs may have the same shapes: a second codec that finds the weights
+ * of the first one there is refused. */
 #include "experiment/lab.h"
 
 #include "base/alloc.h"
@@ -11,6 +14,7 @@
 #include "codec/codec.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PUBLIC_SET "tiny-imagenet-12k"
@@ -52,6 +56,17 @@ out:
     return st;
 }
 
+/* All calibrations that do not come with the program are made of the same images. */
+static fkt_status check_images(struct fkt_lab *lab, const struct fkt_calibration *cal, const char *file)
+{
+    if (!cal->digests_sha256[0]) return FKT_OK;
+    if (lab->calibrated_on[0] && strcmp(lab->calibrated_on, cal->digests_sha256) != 0)
+        return fkt_fail_hint(FKT_E_MISMATCH, "delete the older file: it is then made again, from the set of this run",
+                             "'%s' was made from other images than the calibrations of other arms", file);
+    memcpy(lab->calibrated_on, cal->digests_sha256, sizeof lab->calibrated_on);
+    return FKT_OK;
+}
+
 static fkt_status calibration_of(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top,
                                  struct fkt_calibration *out)
 {
@@ -63,9 +78,36 @@ static fkt_status calibration_of(struct fkt_lab *lab, const struct fkt_codec *co
     if (access(file, R_OK) == 0) FKT_TRY(fkt_calibration_load(out, file));
     else FKT_TRY(calibrate(lab, codec, top, file, out));
     FKT_TRY(fkt_calibration_check(out, codec));
+    FKT_TRY(check_images(lab, out, file));
 out:
     fkt_free(file);
     return st;
+}
+
+static fkt_status note_weights(struct fkt_lab *lab, const char *codec, const char *sha256)
+{
+    struct fkt_lab_weights *w = lab->weights, *end = w + lab->n_weights;
+    char name[NAME];
+    while (w < end && strcmp(w->sha256, sha256) != 0) w++;
+    if (w < end && strcmp(w->codec, codec) != 0)
+        return fkt_fail_hint(FKT_E_MISMATCH,
+                             "give --weights of one codec, and its arms alone with --arms; in another run the other's",
+                             "codec '%s' has found the weights of codec '%s'", codec, w->codec);
+    if (w == end && lab->n_weights < FKT_LAB_CODECS) {
+        snprintf(w->codec, sizeof w->codec, "%s", codec);
+        snprintf(w->sha256, sizeof w->sha256, "%s", sha256);
+        lab->n_weights++;
+    }
+    snprintf(name, sizeof name, FKT_WEIGHTS_INPUT "%.64s", codec);
+    return fkt_lab_use(lab, name, sha256);
+}
+
+/* An identity ends with the hash of the weights, where there are any. */
+static fkt_status check_weights(struct fkt_lab *lab, const struct fkt_codec *codec)
+{
+    static const char key[] = " weights=";
+    const char *at = strstr(fkt_codec_identity(codec), key);
+    return at ? note_weights(lab, fkt_codec_name(codec), at + strlen(key)) : FKT_OK;
 }
 
 static fkt_status open_part(struct fkt_lab *lab, const struct fkt_arm *a, const char *name, uint32_t size, int guide,
@@ -80,6 +122,7 @@ static fkt_status open_part(struct fkt_lab *lab, const struct fkt_arm *a, const 
     const uint32_t p = spec->parts++;
     fkt_status st;
     FKT_TRY(fkt_codec_open(&spec->codec[p], &wanted));
+    FKT_TRY(check_weights(lab, spec->codec[p]));
     FKT_TRY(calibration_of(lab, spec->codec[p], guide ? 0 : a->top, spec->calibration[p]));
     FKT_TRY(use(lab, spec->codec[p], guide ? 0 : a->top, spec->calibration[p]));
     spec->part[p] = (struct fkt_part_choice){.coordinates = a->coordinates};

@@ -36,6 +36,12 @@ static int is_plain(char c)
            c == '.';
 }
 
+int fkt_experiment_is_input(const char *name)
+{
+    return !strncmp(name, FKT_CALIBRATION_INPUT, strlen(FKT_CALIBRATION_INPUT)) ||
+           !strncmp(name, FKT_WEIGHTS_INPUT, strlen(FKT_WEIGHTS_INPUT));
+}
+
 int fkt_experiment_plain(const char *word, char room[96])
 {
     int plain = *word && *word != '.';

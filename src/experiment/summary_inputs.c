@@ -31,6 +31,16 @@ static void words_of(const struct fkt_summary_input *i, char out[WORDS])
     else snprintf(out, WORDS, "%s, with %.12s", i->cell, i->hash);
 }
 
+static const char *hint_of(const char *name)
+{
+    return fkt_experiment_is_input(name)
+               ? "make a report of each run, and keep cells in two folders; or compute cells again, with the weights "
+                 "and "
+                 "the calibration files (calibration-*.safetensors beside the encodings) of one run"
+               : "the folder of each run has the hashes, in sets/NAME.json; make a report of each run, and keep cells "
+                 "in two folders";
+}
+
 static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *found)
 {
     char one[WORDS], other[WORDS];
@@ -41,9 +51,7 @@ static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *fo
         if (!strcmp(was->hash, found->hash)) return FKT_OK;
         words_of(was, one);
         words_of(found, other);
-        return fkt_fail_hint(FKT_E_MISMATCH,
-                             "the folder of each run has the hashes, in sets/NAME.json; make a report of each run, and "
-                             "keep cells in two folders",
+        return fkt_fail_hint(FKT_E_MISMATCH, hint_of(found->name),
                              "two cells were made with different '%s': %s; and %s", found->name, one, other);
     }
     FKT_TRY(fkt_realloc(&s->input, s->n_inputs + 1));
@@ -52,12 +60,8 @@ out:
     return st;
 }
 
-/* Public images and those of calibrations are taken whole. */
-static int is_limited(const char *name)
-{
-    return strcmp(name, FKT_PUBLIC_SET) != 0 &&
-           strncmp(name, FKT_CALIBRATION_INPUT, strlen(FKT_CALIBRATION_INPUT)) != 0;
-}
+/* Public images, those of calibrations and weights are taken whole. */
+static int is_limited(const char *name) { return strcmp(name, FKT_PUBLIC_SET) != 0 && !fkt_experiment_is_input(name); }
 
 static void describe(char out[192], const struct fkt_experiment *e, const json_t *cell)
 {

@@ -22,23 +22,6 @@ static char self[512], weights[512], task_file[512], calibration_file[512];
 static struct fkt_dataset *ds;
 static struct fkt_pipeline *pipeline;
 
-static void write_weights(void)
-{
-    static const char *const name[2] = {"taesd_encoder.safetensors", "taesd_decoder.safetensors"};
-    CHECK_OK(fkt_mkdirs(weights));
-    for (int side = 0; side < 2; side++) {
-        static struct member m;
-        char path[600];
-        member_init(&m, 5 + (uint64_t)side);
-        member_taesd(&m, side, 64, 4, 0);
-        for (size_t i = 0; i < m.n; i++) /* biases of the size of what they are added to: latents follow the image */
-            for (uint64_t k = 0; m.t[i].rank == 1 && k < m.t[i].count; k++) m.t[i].data[k] /= 32;
-        snprintf(path, sizeof path, "%s/%s", weights, name[side]);
-        member_write(&m, path, FKT_F32);
-        member_release(&m);
-    }
-}
-
 static void make_task(void)
 {
     struct fkt_codec_spec spec = {.name = "taesd", .size = SIZE, .settings = {.weights = weights}};
@@ -331,7 +314,7 @@ int main(int argc, char **argv)
     snprintf(task_file, sizeof task_file, "%s", scratch_path(&scratch, "task.json"));
     snprintf(calibration_file, sizeof calibration_file, "%s", scratch_path(&scratch, "cal.safetensors"));
     CHECK_OK(fkt_dataset_open(&ds, "demo:train", &some));
-    write_weights();
+    member_write_taesd(weights, 5);
     make_task();
     CHECK_OK(open_pipeline(&pipeline, FKT_CODEC_DTYPE_F32, 0));
     failed = cmocka_run_group_tests(tests, NULL, NULL);

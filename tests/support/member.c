@@ -2,6 +2,7 @@
 /* member.c - tiny members of the codec families; see member.h. */
 #include "member.h"
 
+#include "base/file.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "check.h"
@@ -166,6 +167,23 @@ void member_taesd(struct member *m, int side, uint64_t width, uint64_t latent, i
         tiny_conv(m, prefix, index, "conv.0.", width, width, 1);
         tiny_conv(m, prefix, index, "conv.2.", width, width, 1);
         tiny_conv(m, prefix, index, "conv.4.", width, width, 1);
+    }
+}
+
+void member_write_taesd(const char *folder, uint64_t seed)
+{
+    static const char *const name[2] = {"taesd_encoder.safetensors", "taesd_decoder.safetensors"};
+    CHECK_OK(fkt_mkdirs(folder));
+    for (int side = 0; side < 2; side++) {
+        static struct member m;
+        char path[600];
+        member_init(&m, seed + (uint64_t)side);
+        member_taesd(&m, side, 64, 4, 0);
+        for (size_t i = 0; i < m.n; i++) /* biases of the size of what they are added to */
+            for (uint64_t k = 0; m.t[i].rank == 1 && k < m.t[i].count; k++) m.t[i].data[k] /= 32;
+        snprintf(path, sizeof path, "%s/%s", folder, name[side]);
+        member_write(&m, path, FKT_F32);
+        member_release(&m);
     }
 }
 

@@ -38,6 +38,8 @@ void member_write_hole(const struct member *m, const char *path);
 
 /* Halves of TAESD: side 0 encoder, 1 decoder; diffusers: the numbers and prefixes of AutoencoderTiny. */
 void member_taesd(struct member *m, int side, uint64_t width, uint64_t latent, int diffusers);
+/* Both halves of `taesd` at full width in a folder that is made; latents follow the image. */
+void member_write_taesd(const char *folder, uint64_t seed);
 
 struct member_dcae {
     int stages;

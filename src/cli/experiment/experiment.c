@@ -137,6 +137,11 @@ static fkt_status read_sets(struct job *j)
     for (size_t i = 0; i < j->options.n_sets; i++) {
         if (fkt_ends_in(j->names[i], FKT_UNLABELLED_ENDING))
             return fkt_fail(FKT_E_ARG, "--sets: '%s': no set of records ends in " FKT_UNLABELLED_ENDING, j->names[i]);
+        if (fkt_experiment_is_input(j->names[i]))
+            return fkt_fail(FKT_E_ARG,
+                            "--sets: '%s': no set of records begins with '" FKT_CALIBRATION_INPUT
+                            "' or '" FKT_WEIGHTS_INPUT "'",
+                            j->names[i]);
         if (!strcmp(j->names[i], FKT_PUBLIC_SET))
             return fkt_fail(FKT_E_ARG, "--sets: '%s' is the set of unlabelled images that networks learn from",
                             j->names[i]);

@@ -269,6 +269,12 @@ static void one_name_stands_for_one_input(void **state)
     set_input(other, "calibration-taesd-32-64-0", "ff");
     check_refused(cells, "two cells were made with different 'calibration-taesd-32-64-0': 'clients', set 'eurosat', "
                          "arm 'joint', seed 0, with ee; and 'epsilon', set 'eurosat', arm 'joint', seed 1, with ff");
+    assert_non_null(strstr(fkt_error_hint(), "calibration-*.safetensors")); /* sets/ does not have them */
+    set_input(other, "calibration-taesd-32-64-0", "ee");
+    set_input(first, "weights-taesd", "gg");
+    set_input(other, "weights-taesd", "hh"); /* of any limit */
+    check_refused(cells, "two cells were made with different 'weights-taesd': 'clients', set 'eurosat', arm 'joint', "
+                         "seed 0, with gg; and 'epsilon', set 'eurosat', arm 'joint', seed 1, with hh");
     json_decref(cells);
 }
 
