@@ -267,6 +267,15 @@ static fkt_status load_kept(const struct student *s, const char *file, struct fk
     return fkt_fail_hint(FKT_E_MISMATCH, hint, "'%s' is not the network of this run: %s", file, why);
 }
 
+/* The most expensive file of a run. */
+static fkt_status keep(struct fkt_lab *lab, const struct fkt_model *m, const char *folder, const char *file)
+{
+    fkt_status st = fkt_mkdirs(folder);
+    if (st == FKT_OK) st = fkt_model_save(m, file, 1);
+    if (st != FKT_OK) lab->unwritable = 1;
+    return st;
+}
+
 fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run, struct fkt_model **out)
 {
     struct student s = {.lab = lab, .run = run};
@@ -286,8 +295,7 @@ fkt_status fkt_lab_pretrained(struct fkt_lab *lab, const struct fkt_lab_run *run
         FKT_TRY(load_kept(&s, file, out));
     } else {
         FKT_TRY(learn(&s, out));
-        FKT_TRY(fkt_mkdirs(folder));
-        FKT_TRY(fkt_model_save(*out, file, 1));
+        FKT_TRY(keep(lab, *out, folder, file));
     }
     st = note(&s);
 out:

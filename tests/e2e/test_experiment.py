@@ -162,19 +162,23 @@ class Experiment(binary.Case):
                       self.bytes("joined/report.html").decode())
 
     def test_a_folder_that_refuses_a_file_ends_the_run(self):
-        """Of four cells the first one finds that its partition cannot be noted: no other is computed in vain."""
-        self.fedkt("experiment epsilon --quick --network none --out run")
-        for name in ("partitions", "cells"):
-            shutil.rmtree(self.folder / "run" / name)
-        (self.folder / "run/partitions").write_text("")
-        process = self.start("experiment epsilon --quick --network none --out run --resume")
-        _, stderr = process.communicate()
-        self.assertEqual(process.returncode, 1, stderr)
-        self.assertNotIn("skipped", stderr)
-        self.assertEqual(list((self.folder / "run/cells").iterdir()), [])
-        (self.folder / "run/partitions").unlink()
-        self.fedkt("experiment epsilon --quick --network none --out run --resume")
-        self.assertEqual(len(list((self.folder / "run/cells").iterdir())), 4)
+        """The first cell finds that its partition, or its network, cannot be kept: no other is computed in vain."""
+        for line, name in (("epsilon --network none", "partitions"),
+                           ("personalised --arms tuned,untouched --per-class 5", "networks")):
+            run = self.folder / name
+            self.fedkt(f"experiment {line} --quick --out {name}")
+            cells = len(list((run / "cells").iterdir()))
+            for folder in (name, "cells"):
+                shutil.rmtree(run / folder)
+            (run / name).write_text("")
+            process = self.start(f"experiment {line} --quick --out {name} --resume")
+            _, stderr = process.communicate()
+            self.assertEqual(process.returncode, 1, stderr)
+            self.assertNotIn("skipped", stderr)
+            self.assertEqual(list((run / "cells").iterdir()), [])
+            (run / name).unlink()
+            self.fedkt(f"experiment {line} --quick --out {name} --resume")
+            self.assertEqual(len(list((run / "cells").iterdir())), cells)
 
     def test_tables_go_into_marked_blocks(self):
         self.fedkt("experiment mechanism --quick --out run")
