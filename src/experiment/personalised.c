@@ -38,6 +38,7 @@ struct job {
     struct fkt_partition_spec partition;
     uint32_t rounds;
     char release[65]; /* hash; "": none */
+    uint64_t full;    /* visits to sites whose steps did not fit on the card */
 };
 
 static struct fkt_lab_run release_of(const struct fkt_cell *c)
@@ -124,7 +125,8 @@ static fkt_status others(struct job *j, struct fkt_personal *out, struct fkt_mod
                                       .seed = j->cell->seed,
                                       .threads = j->lab->options.threads,
                                       .device = j->lab->options.device,
-                                      .progress = j->lab->options.progress};
+                                      .progress = j->lab->options.progress,
+                                      .full = &j->full};
     struct fkt_recipe recipe;
     fkt_status st;
     fkt_lab_recipe(j->lab, j->cell->seed, &recipe);
@@ -188,6 +190,13 @@ out:
     return st;
 }
 
+static void add_facts(const struct job *j, json_t *facts)
+{
+    json_object_set_new(facts, "records", json_integer((json_int_t)j->images.train.n));
+    json_object_set_new(facts, "partition", json_string(j->lab->partition));
+    if (j->full) json_object_set_new(facts, "card_was_full", json_integer((json_int_t)j->full));
+}
+
 static fkt_status add_point(const struct job *j, const struct fkt_personal *p, json_t *points)
 {
     const int way = (int)j->cell->arm->more;
@@ -202,8 +211,7 @@ static fkt_status add_point(const struct job *j, const struct fkt_personal *p, j
     }
     for (size_t i = 0; i < FKT_COUNT(value); i++)
         if (isfinite(value[i])) json_object_set_new(values, key[i], json_real(value[i]));
-    if (facts) json_object_set_new(facts, "records", json_integer((json_int_t)j->images.train.n));
-    if (facts) json_object_set_new(facts, "partition", json_string(j->lab->partition));
+    if (facts) add_facts(j, facts);
     return fkt_point_add(points, j->cell->x, NULL, values, facts);
 }
 

@@ -74,6 +74,9 @@ struct fkt_baselines_spec {
     uint32_t every;
     fkt_status (*round)(void *ctx, enum fkt_baseline b, uint32_t round, double mean, double pooled);
     void *ctx;
+    /* Counts visits to a site whose steps did not fit in the card's memory, and were taken one by one: slower, and
+     * rounded in another way. May be NULL. */
+    uint64_t *full;
 };
 /* Runs the methods one after the other. *out has FKT_BASELINES ways, by enum fkt_baseline; fkt_personal_clear. A site
  * that cannot train takes no part and is evaluated with the method's common model, or where there is none with the

@@ -221,7 +221,7 @@ static fkt_status settle(struct job *j)
     FKT_TRY(cli_threads(a->run.threads, &o->threads));
     if (!o->threads) o->threads = fkt_cpu_count(); /* the bits of a network depend on it */
     FKT_TRY(cli_device_settle(a->device, &o->device));
-    cli_print_device(a->device, o->device, "f32", a->run.quiet);
+    cli_print_device(a->device, o->device, "bf16 to draw and to learn, else f32", a->run.quiet);
     if (a->encodings) FKT_TRY(fkt_strdup(&j->encodings, a->encodings));
     else FKT_TRY(fkt_path_join(&j->encodings, a->out, "encodings"));
     o->progress = &j->work.hook;

@@ -383,7 +383,8 @@ static fkt_status fill_one(const struct fkt_page *p, const struct fkt_experiment
     fkt_table_markdown(out, p->summary, e, p->paper);
     same = e->invariant ? fkt_summary_invariant(p->summary, e, &machines) : -1;
     if (same == 0)
-        fkt_text_add(out, "\n**The exact moments of an arm and set differ between cells of one machine.**\n");
+        fkt_text_add(out,
+                     "\n**The exact moments of an arm and set differ between cells that name the same machine.**\n");
     if (same == 1)
         fkt_text_addf(out, "\nThe exact moments of each arm and set are the same in all cells%s (SHA-256).\n",
                       machines > 1 ? " that one machine has computed" : "");

@@ -202,7 +202,10 @@ fkt_status fkt_network_descend(void *self, uint32_t site, const struct fkt_local
     if (!is_possible(&s)) goto out;
     FKT_TRY(prepare(&s, x, anchor, &fit));
     if (fit) FKT_TRY(train(&s, &fit));
-    if (!fit) goto out; /* x and anchor are as they were */
+    if (!fit) {
+        if (q->spec->full) ++*q->spec->full;
+        goto out; /* x and anchor are as they were */
+    }
     FKT_TRY(read_back(&s, x, anchor));
     *done = 1;
 out:

@@ -168,6 +168,7 @@ static fkt_status full_train(void *self, uint64_t steps)
 static void gradients_where_memory_is_full(void **state)
 {
     const struct fkt_method *m = fkt_method_of(FKT_BASELINE_PFEDME);
+    uint64_t visits[2] = {0};
     (void)state;
     for (int k = 0; k < 4; k++) {
         struct run fast, slow;
@@ -179,8 +180,12 @@ static void gradients_where_memory_is_full(void **state)
         run_init(&fast, &full, FKT_BASELINE_PFEDME, FKT_LEARN_DTYPE_F32);
         run_init(&slow, &fkt_learner_ref, FKT_BASELINE_PFEDME, FKT_LEARN_DTYPE_F32);
         slow.q.problem.descend = NULL;
+        fast.spec.full = &visits[0];
+        slow.spec.full = &visits[1];
         CHECK_OK(m->round(&fast.r, 0));
         CHECK_OK(m->round(&slow.r, 0));
+        assert_int_equal(visits[0], SITES * (k + 1)); /* one for each site and kind of lack */
+        assert_int_equal(visits[1], 0);
         for (uint32_t i = 0; i < SITES; i++)
             assert_memory_equal(fkt_rounds_model(&fast.r, i), fkt_rounds_model(&slow.r, i),
                                 fast.q.problem.state * sizeof(float));
@@ -248,16 +253,45 @@ static void plans_of_many_steps(void **state)
     check_steps(&fkt_learner_ref, 1, many, MANY);
 }
 
+/* Weights and anchor are then as they were. */
 static void check_not_possible(struct run *a, const struct fkt_local_step *step, uint64_t n)
 {
-    float *x = NULL;
+    float *x = NULL, *anchor = NULL;
     int done = 1;
     CHECK_OK(fkt_alloc(&x, a->q.problem.state));
+    CHECK_OK(fkt_alloc(&anchor, a->q.problem.state));
     memcpy(x, a->q.start, a->q.problem.state * sizeof *x);
-    CHECK_OK(fkt_network_descend(&a->q, 0, step, n, x, x, &done));
+    memcpy(anchor, a->q.start, a->q.problem.state * sizeof *anchor);
+    CHECK_OK(fkt_network_descend(&a->q, 0, step, n, x, anchor, &done));
     assert_int_equal(done, 0);
     assert_memory_equal(x, a->q.start, a->q.problem.state * sizeof *x);
+    assert_memory_equal(anchor, a->q.start, a->q.problem.state * sizeof *anchor);
     fkt_free(x);
+    fkt_free(anchor);
+}
+
+static int plans_with_room;
+
+static fkt_status full_later(void *self, const struct fkt_epoch_steps *e)
+{
+    return plans_with_room-- > 0 ? fkt_learner_ref.plan_epoch(self, e) : no_room();
+}
+
+/* Steps of a first plan that were taken leave no trace when there is no room for the second one. */
+static void no_trace_of_a_plan_that_was_the_last(void **state)
+{
+    struct fkt_local_step many[MANY];
+    struct run a;
+    (void)state;
+    for (uint64_t k = 0; k < MANY; k++)
+        many[k] = (struct fkt_local_step){.batch = k, .rate = 0.002, .pull = 2, .follow = 0.1};
+    full = fkt_learner_ref;
+    full.plan_epoch = full_later;
+    plans_with_room = 1;
+    run_init(&a, &full, FKT_BASELINE_LOCAL, FKT_LEARN_DTYPE_F32);
+    check_not_possible(&a, many, MANY);
+    assert_int_equal(plans_with_room, -1); /* two were asked for */
+    run_clear(&a);
 }
 
 static void what_is_left_to_gradients(void **state)
@@ -313,9 +347,13 @@ static void stops_and_divergence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_numbers_of_gradients),  cmocka_unit_test(gradients_where_memory_is_full),
-        cmocka_unit_test(steps_of_all_kinds),        cmocka_unit_test(plans_of_many_steps),
-        cmocka_unit_test(what_is_left_to_gradients), cmocka_unit_test(stops_and_divergence),
+        cmocka_unit_test(the_numbers_of_gradients),
+        cmocka_unit_test(gradients_where_memory_is_full),
+        cmocka_unit_test(steps_of_all_kinds),
+        cmocka_unit_test(plans_of_many_steps),
+        cmocka_unit_test(no_trace_of_a_plan_that_was_the_last),
+        cmocka_unit_test(what_is_left_to_gradients),
+        cmocka_unit_test(stops_and_divergence),
     };
     if (!cuda_here()) return 77;
     return cuda_nothing_left(cmocka_run_group_tests(tests, set_up, tear_down));
