@@ -20,7 +20,7 @@ static fkt_status store_and_read(const char *folder, int first)
     static const uint8_t member[] = {0, 1, 0};
     struct fkt_summary s = {0};
     struct fkt_cell *cells = NULL;
-    json_t *all = NULL, *points = json_array();
+    json_t *all = NULL, *points = json_array(), *notes = json_object();
     struct fkt_text t;
     double area;
     size_t n;
@@ -29,7 +29,8 @@ static fkt_status store_and_read(const char *folder, int first)
     FKT_TRY(fkt_store_begin(folder, &o, !first));
     FKT_TRY(fkt_experiment_cells(&o, &cells, &n));
     FKT_TRY(fkt_point_add(points, &list[0]->x[0], NULL, json_pack("{s:f}", "mean_error", 0.5), NULL));
-    FKT_TRY(fkt_store_put(folder, &cells[0], json_incref(points), &o, NULL));
+    json_object_set_new(notes, "inputs", json_pack("{s:s s:s}", "eurosat", "aa", FKT_PUBLIC_SET, "bb"));
+    FKT_TRY(fkt_store_put(folder, &cells[0], json_incref(points), &o, notes));
     FKT_TRY(fkt_store_read(folder, &all));
     FKT_TRY(fkt_summary_make(&s, all));
     fkt_table_csv(&t, &s, list[0]);
@@ -40,6 +41,7 @@ out:
     fkt_summary_clear(&s);
     json_decref(all);
     json_decref(points);
+    json_decref(notes);
     fkt_free(cells);
     return st;
 }
