@@ -201,7 +201,8 @@ class Experiment(binary.Case):
     def test_kept_cells_make_the_same_tables(self):
         self.fedkt("experiment mechanism --quick --seeds 0,1 --out run")
         self.fedkt("experiment clients --quick --network none --limit 400 --out limited")
-        self.fedkt("experiment report run limited --out first --keep kept")
+        said = self.fedkt("experiment report run limited --out first --keep kept")
+        self.assertEqual(said, "see first/report.html; tables and plots are beside it\n")
         self.assertEqual(sorted(tree(self.folder / "kept")), ["clients.jsonl", "mechanism.jsonl"])
         for line in self.bytes("kept/clients.jsonl").decode().splitlines():
             cell = json.loads(line)

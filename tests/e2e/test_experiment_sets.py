@@ -28,6 +28,8 @@ class Sets(binary.Case):
     def test_missing_data_is_named_and_skipped(self):
         (self.folder / "sets").mkdir()
         (self.folder / "sets/broken.npz").write_bytes(b"not a set")
+        self.fedkt("experiment epsilon --quick --network none --data set --out nothing", code=1)  # no such folder
+        self.assertFalse((self.folder / "nothing").exists())
         line = "experiment epsilon --quick --network none --data sets --sets absent,broken,demo --out run"
         process = self.start(line)
         _, stderr = process.communicate()

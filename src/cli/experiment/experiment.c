@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "experiment/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -217,6 +218,9 @@ static fkt_status settle(struct job *j)
                              "give the folder that holds eurosat, cifar10, ... with --data, or --quick, which "
                              "takes the embedded set",
                              "experiments need image sets");
+    if (a->data && access(a->data, X_OK) != 0)
+        return fkt_fail_hint(FKT_E_IO, "--data names the folder that holds sets by name: eurosat, cifar10, ...",
+                             "cannot open the folder of image sets '%s': %s", a->data, strerror(errno));
     o->network = !a->network ? 1 + (a->quick ? FKT_ARCHITECTURE_RESNET8 : FKT_ARCHITECTURE_RESNET18) : a->network - 1;
     FKT_TRY(cli_threads(a->run.threads, &o->threads));
     if (!o->threads) o->threads = fkt_cpu_count(); /* the bits of a network depend on it */
@@ -330,13 +334,15 @@ out:
     return st;
 }
 
+static void print_place(const char *folder) { printf("see %s/report.html; tables and plots are beside it\n", folder); }
+
 static fkt_status print_result(const struct job *j, const json_t *skipped)
 {
     const struct asked *a = j->asked;
     if (a->run.json)
         return cli_print_json(json_pack("{s:s s:O s:s}", "schema", "fedkt.experiment-result/1", "skipped", skipped,
                                         "report", "report.html"));
-    printf("see %s/report.html; tables and plots are beside it\n", a->out);
+    print_place(a->out);
     if (j->skipped)
         printf("%zu cell%s skipped; --resume tries %s again\n", j->skipped, j->skipped == 1 ? " was" : "s were",
                j->skipped == 1 ? "it" : "them");
@@ -419,6 +425,7 @@ static fkt_status report(const struct asked *a)
 {
     struct fkt_summary s = {0};
     struct fkt_page page = {.summary = &s};
+    const char *place = a->out ? a->out : a->words.n > 1 ? a->words.list[1] : NULL;
     json_t *all = json_array(), *cells = NULL, *paper = NULL;
     size_t filled = 0;
     fkt_status st = FKT_OK;
@@ -438,7 +445,7 @@ static fkt_status report(const struct asked *a)
     FKT_TRY(fkt_summary_make(&s, all));
     FKT_TRY(fkt_paper_figures(&paper));
     page.paper = paper;
-    FKT_TRY(fkt_page_write(&page, a->out ? a->out : a->words.list[1]));
+    FKT_TRY(fkt_page_write(&page, place));
     if (a->keep) FKT_TRY(fkt_store_keep(a->keep, all));
     if (a->fill) {
         FKT_TRY(fkt_page_fill(&page, a->fill, &filled));
@@ -446,6 +453,10 @@ static fkt_status report(const struct asked *a)
             st = fkt_fail_hint(FKT_E_MISMATCH, "put '<!-- experiment:NAME -->' and '<!-- /experiment:NAME -->' there",
                                "'%s' has no marks for these experiments", a->fill);
     }
+    if (st == FKT_OK && a->run.json)
+        st = cli_print_json(
+            json_pack("{s:s s:[] s:s}", "schema", "fedkt.experiment-result/1", "skipped", "report", "report.html"));
+    else if (st == FKT_OK) print_place(place);
 out:
     fkt_summary_clear(&s);
     json_decref(all);
