@@ -90,9 +90,9 @@ static fkt_status note_weights(struct fkt_lab *lab, const char *codec, const cha
     char name[NAME];
     while (w < end && strcmp(w->sha256, sha256) != 0) w++;
     if (w < end && strcmp(w->codec, codec) != 0)
-        return fkt_fail_hint(FKT_E_MISMATCH,
-                             "give --weights of one codec, and its arms alone with --arms; in another run the other's",
-                             "codec '%s' has found the weights of codec '%s'", codec, w->codec);
+        return fkt_fail_hint(
+            FKT_E_MISMATCH, "give the weights of one codec, and take its arms alone; those of the other in another run",
+            "codec '%s' has found the weights of codec '%s'", codec, w->codec);
     if (w == end && lab->n_weights < FKT_LAB_CODECS) {
         snprintf(w->codec, sizeof w->codec, "%s", codec);
         snprintf(w->sha256, sizeof w->sha256, "%s", sha256);

@@ -4,7 +4,7 @@
 #include "cli/core/hints.h"
 #include "cli/core/launch.h"
 #include "cli/core/verbs.h"
-#include "cli/experiment/page.h"
+#include "cli/experiment/report.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -302,26 +302,6 @@ static void say_cell(void *ctx, const struct fkt_cell *c, const struct fkt_skip 
     cli_say(line);
 }
 
-static fkt_status make_report(const char *folder, const json_t *skipped, const char *fill)
-{
-    struct fkt_summary s = {0};
-    struct fkt_page page = {.summary = &s, .skipped = skipped};
-    json_t *cells = NULL, *paper = NULL;
-    size_t filled;
-    fkt_status st;
-    FKT_TRY(fkt_store_read(folder, &cells));
-    FKT_TRY(fkt_summary_make(&s, cells));
-    FKT_TRY(fkt_paper_figures(&paper));
-    page.paper = paper;
-    FKT_TRY(fkt_page_write(&page, folder));
-    if (fill) FKT_TRY(fkt_page_fill(&page, fill, &filled));
-out:
-    fkt_summary_clear(&s);
-    json_decref(cells);
-    json_decref(paper);
-    return st;
-}
-
 static fkt_status begin(const struct job *j)
 {
     const struct asked *a = j->asked;
@@ -334,15 +314,13 @@ out:
     return st;
 }
 
-static void print_place(const char *folder) { printf("see %s/report.html; tables and plots are beside it\n", folder); }
-
 static fkt_status print_result(const struct job *j, const json_t *skipped)
 {
     const struct asked *a = j->asked;
     if (a->run.json)
         return cli_print_json(json_pack("{s:s s:O s:s}", "schema", "fedkt.experiment-result/1", "skipped", skipped,
                                         "report", "report.html"));
-    print_place(a->out);
+    cli_say_report(a->out);
     if (j->skipped)
         printf("%zu cell%s skipped; --resume tries %s again\n", j->skipped, j->skipped == 1 ? " was" : "s were",
                j->skipped == 1 ? "it" : "them");
@@ -381,19 +359,11 @@ static fkt_status run(const void *ctx)
     if (!cli_first_rank()) goto out;
     FKT_TRY(fkt_experiment_gather(&r, skipped));
     j->skipped = json_array_size(skipped);
-    FKT_TRY(make_report(a->out, skipped, a->fill));
+    FKT_TRY(cli_run_report(a->out, skipped, a->fill));
     FKT_TRY(print_result(j, skipped));
 out:
     json_decref(skipped);
     return st;
-}
-
-static int is_run(const char *folder)
-{
-    char *plan = NULL;
-    const int there = fkt_path_join(&plan, folder, "plan.json") == FKT_OK && access(plan, R_OK) == 0;
-    fkt_free(plan);
-    return there;
 }
 
 /* An option of a run that was given with report; NULL: none. */
@@ -420,48 +390,17 @@ static const char *of_a_run(const struct asked *a)
     return NULL;
 }
 
-/* `fedkt experiment report FOLDER...`: cells of several folders or kept files together, the report in the first. */
 static fkt_status report(const struct asked *a)
 {
-    struct fkt_summary s = {0};
-    struct fkt_page page = {.summary = &s};
-    const char *place = a->out ? a->out : a->words.n > 1 ? a->words.list[1] : NULL;
-    json_t *all = json_array(), *cells = NULL, *paper = NULL;
-    size_t filled = 0;
-    fkt_status st = FKT_OK;
-    if (a->words.n < 2) st = fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment', or kept cells");
-    else if (of_a_run(a))
-        st = fkt_fail(FKT_E_ARG, "--%s belongs to a run: report takes all cells there are", of_a_run(a));
-    for (size_t i = 1; st == FKT_OK && i < a->words.n; i++) {
-        st = fkt_store_read(a->words.list[i], &cells);
-        if (st == FKT_OK && json_array_extend(all, cells) != 0) st = fkt_fail(FKT_E_NOMEM, "out of memory");
-        json_decref(cells);
-        cells = NULL;
-    }
-    if (st == FKT_OK && !a->out && !is_run(a->words.list[1]))
-        st = fkt_fail(FKT_E_ARG, "'%s' is not the folder of a run: give one for the report with --out",
-                      a->words.list[1]);
-    if (st != FKT_OK) goto out;
-    FKT_TRY(fkt_summary_make(&s, all));
-    FKT_TRY(fkt_paper_figures(&paper));
-    page.paper = paper;
-    FKT_TRY(fkt_page_write(&page, place));
-    if (a->keep) FKT_TRY(fkt_store_keep(a->keep, all));
-    if (a->fill) {
-        FKT_TRY(fkt_page_fill(&page, a->fill, &filled));
-        if (!filled)
-            st = fkt_fail_hint(FKT_E_MISMATCH, "put '<!-- experiment:NAME -->' and '<!-- /experiment:NAME -->' there",
-                               "'%s' has no marks for these experiments", a->fill);
-    }
-    if (st == FKT_OK && a->run.json)
-        st = cli_print_json(
-            json_pack("{s:s s:[] s:s}", "schema", "fedkt.experiment-result/1", "skipped", "report", "report.html"));
-    else if (st == FKT_OK) print_place(place);
-out:
-    fkt_summary_clear(&s);
-    json_decref(all);
-    json_decref(paper);
-    return st;
+    const struct cli_joined joined = {.place = a->words.list + 1,
+                                      .places = a->words.n - 1,
+                                      .out = a->out,
+                                      .fill = a->fill,
+                                      .keep = a->keep,
+                                      .json = a->run.json};
+    if (!joined.places) return fkt_fail(FKT_E_ARG, "report needs a folder of 'fedkt experiment', or kept cells");
+    if (of_a_run(a)) return fkt_fail(FKT_E_ARG, "--%s belongs to a run: report takes all cells there are", of_a_run(a));
+    return cli_joined_report(&joined);
 }
 
 int cli_experiment(const struct cli_command *self, int argc, char **argv)
