@@ -164,7 +164,7 @@ class Experiment(binary.Case):
     def test_a_folder_that_refuses_a_file_ends_the_run(self):
         """The first cell finds that its partition, or its network, cannot be kept: no other is computed in vain."""
         for line, name in (("epsilon --network none", "partitions"),
-                           ("personalised --arms tuned,untouched --per-class 5", "networks")):
+                           ("personalised --arms tuned,untouched --per-class 2 --limit 200", "networks")):
             run = self.folder / name
             self.fedkt(f"experiment {line} --quick --out {name}")
             cells = len(list((run / "cells").iterdir()))
