@@ -40,6 +40,7 @@ struct fkt_lab {
     struct fkt_lab_weights weights[FKT_LAB_CODECS]; /* the first ones */
     size_t n_weights;
     char calibrated_on[FKT_SHA256_HEX]; /* images of the calibrations that a run made or found; "": none */
+    char calibrated_first[128];         /* name of the first of them */
     struct fkt_lab_student student[FKT_LAB_STUDENTS]; /* the last ones */
     size_t n_students;
     size_t shared; /* of the network that was trained last, for the facts of a point */

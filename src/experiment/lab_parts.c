@@ -36,6 +36,28 @@ static fkt_status use(struct fkt_lab *lab, const struct fkt_codec *codec, uint32
     return cal->digests_sha256[0] ? fkt_lab_use(lab, name, cal->digests_sha256) : FKT_OK;
 }
 
+/* All calibrations that do not come with the program are made of the same images. */
+static fkt_status check_images(struct fkt_lab *lab, const struct fkt_calibration *cal, const char *name)
+{
+    if (!cal->digests_sha256[0]) return FKT_OK;
+    if (!lab->calibrated_on[0]) {
+        memcpy(lab->calibrated_on, cal->digests_sha256, sizeof lab->calibrated_on);
+        snprintf(lab->calibrated_first, sizeof lab->calibrated_first, "%s", name);
+    }
+    if (!strcmp(lab->calibrated_on, cal->digests_sha256)) return FKT_OK;
+    return fkt_fail_hint(
+        FKT_E_MISMATCH,
+        "delete the one of them that is not of the public set that you want, and the cells made with it",
+        "'%s' and '%s', beside the encodings, are made from different images", lab->calibrated_first, name);
+}
+
+static fkt_status save(struct fkt_lab *lab, const struct fkt_calibration *cal, const char *file)
+{
+    const fkt_status st = fkt_calibration_save(cal, file, 1);
+    if (st != FKT_OK) lab->unwritable = 1;
+    return st;
+}
+
 static fkt_status calibrate(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top, const char *file,
                             struct fkt_calibration *out)
 {
@@ -48,23 +70,13 @@ static fkt_status calibrate(struct fkt_lab *lab, const struct fkt_codec *codec, 
                         fkt_codec_name(codec)));
     FKT_TRY(fkt_lab_unlabelled(lab, PUBLIC_SET, &ds, sha256));
     FKT_TRY(fkt_calibrate(out, codec, ds, FKT_FILTER_BILINEAR, top, PUBLIC_SET, &options));
+    FKT_TRY(check_images(lab, out, strrchr(file, '/') + 1));
     FKT_TRY(fkt_lab_note_unlabelled(lab, PUBLIC_SET, ds, sha256));
-    FKT_TRY(fkt_calibration_save(out, file, 1));
+    FKT_TRY(save(lab, out, file));
 out:
     fkt_free(path);
     fkt_dataset_free(ds);
     return st;
-}
-
-/* All calibrations that do not come with the program are made of the same images. */
-static fkt_status check_images(struct fkt_lab *lab, const struct fkt_calibration *cal, const char *file)
-{
-    if (!cal->digests_sha256[0]) return FKT_OK;
-    if (lab->calibrated_on[0] && strcmp(lab->calibrated_on, cal->digests_sha256) != 0)
-        return fkt_fail_hint(FKT_E_MISMATCH, "delete the older file: it is then made again, from the set of this run",
-                             "'%s' was made from other images than the calibrations of other arms", file);
-    memcpy(lab->calibrated_on, cal->digests_sha256, sizeof lab->calibrated_on);
-    return FKT_OK;
 }
 
 static fkt_status calibration_of(struct fkt_lab *lab, const struct fkt_codec *codec, uint32_t top,
@@ -78,7 +90,7 @@ static fkt_status calibration_of(struct fkt_lab *lab, const struct fkt_codec *co
     if (access(file, R_OK) == 0) FKT_TRY(fkt_calibration_load(out, file));
     else FKT_TRY(calibrate(lab, codec, top, file, out));
     FKT_TRY(fkt_calibration_check(out, codec));
-    FKT_TRY(check_images(lab, out, file));
+    FKT_TRY(check_images(lab, out, name));
 out:
     fkt_free(file);
     return st;
@@ -92,7 +104,7 @@ static fkt_status note_weights(struct fkt_lab *lab, const char *codec, const cha
     if (w < end && strcmp(w->codec, codec) != 0)
         return fkt_fail_hint(
             FKT_E_MISMATCH, "give the weights of one codec, and take its arms alone; those of the other in another run",
-            "codec '%s' has found the weights of codec '%s'", codec, w->codec);
+            "codecs '%s' and '%s' have found the same weights", w->codec, codec);
     if (w == end && lab->n_weights < FKT_LAB_CODECS) {
         snprintf(w->codec, sizeof w->codec, "%s", codec);
         snprintf(w->sha256, sizeof w->sha256, "%s", sha256);

@@ -41,12 +41,27 @@ static const char *hint_of(const char *name)
                  "in two folders";
 }
 
+/* Two codecs with the weights of one: a run looks at its own cells alone, one process of several or one that goes on at
+ * a part of them. */
+static fkt_status check_weights(const struct fkt_summary_input *was, const struct fkt_summary_input *found)
+{
+    const size_t n = strlen(FKT_WEIGHTS_INPUT);
+    if (strncmp(was->name, FKT_WEIGHTS_INPUT, n) != 0 || strncmp(found->name, FKT_WEIGHTS_INPUT, n) != 0 ||
+        !strcmp(was->name, found->name) || strcmp(was->hash, found->hash) != 0)
+        return FKT_OK;
+    return fkt_fail_hint(FKT_E_MISMATCH,
+                         "the cells of one of them are wrong: delete them, and compute them with that codec's weights",
+                         "codecs '%s' and '%s' have the same weights: %s; and %s", was->name + n, found->name + n,
+                         was->cell, found->cell);
+}
+
 static fkt_status note(struct fkt_summary *s, const struct fkt_summary_input *found)
 {
     char one[WORDS], other[WORDS];
     fkt_status st = FKT_OK;
     for (size_t i = 0; i < s->n_inputs; i++) {
         const struct fkt_summary_input *was = &s->input[i];
+        FKT_TRY(check_weights(was, found));
         if (strcmp(was->name, found->name) != 0 || was->limit != found->limit || was->quick != found->quick) continue;
         if (!strcmp(was->hash, found->hash)) return FKT_OK;
         words_of(was, one);

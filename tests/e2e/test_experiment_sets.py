@@ -29,6 +29,8 @@ class Sets(binary.Case):
         (self.folder / "sets").mkdir()
         (self.folder / "sets/broken.npz").write_bytes(b"not a set")
         self.fedkt("experiment epsilon --quick --network none --data set --out nothing", code=1)  # no such folder
+        (self.folder / "sets.npz").write_bytes(b"a file")
+        self.fedkt("experiment epsilon --quick --network none --data sets.npz --out nothing", code=2)
         self.assertFalse((self.folder / "nothing").exists())
         line = "experiment epsilon --quick --network none --data sets --sets absent,broken,demo --out run"
         process = self.start(line)

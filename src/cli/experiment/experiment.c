@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Cells were skipped: the others are there. */
@@ -197,6 +198,16 @@ static fkt_status read_rounds(struct job *j)
     return FKT_OK;
 }
 
+static fkt_status check_data(const char *folder)
+{
+    static const char hint[] = "--data names the folder that holds sets by name: eurosat, cifar10, ...";
+    struct stat s;
+    if (!folder) return FKT_OK;
+    if (stat(folder, &s) != 0 || (S_ISDIR(s.st_mode) && access(folder, X_OK) != 0))
+        return fkt_fail_hint(FKT_E_IO, hint, "cannot open the folder of image sets '%s': %s", folder, strerror(errno));
+    return S_ISDIR(s.st_mode) ? FKT_OK : fkt_fail_hint(FKT_E_ARG, hint, "'%s' is not a folder of image sets", folder);
+}
+
 static fkt_status settle(struct job *j)
 {
     const struct asked *a = j->asked;
@@ -218,9 +229,7 @@ static fkt_status settle(struct job *j)
                              "give the folder that holds eurosat, cifar10, ... with --data, or --quick, which "
                              "takes the embedded set",
                              "experiments need image sets");
-    if (a->data && access(a->data, X_OK) != 0)
-        return fkt_fail_hint(FKT_E_IO, "--data names the folder that holds sets by name: eurosat, cifar10, ...",
-                             "cannot open the folder of image sets '%s': %s", a->data, strerror(errno));
+    FKT_TRY(check_data(a->data));
     o->network = !a->network ? 1 + (a->quick ? FKT_ARCHITECTURE_RESNET8 : FKT_ARCHITECTURE_RESNET18) : a->network - 1;
     FKT_TRY(cli_threads(a->run.threads, &o->threads));
     if (!o->threads) o->threads = fkt_cpu_count(); /* the bits of a network depend on it */
@@ -340,6 +349,7 @@ static fkt_status run(const void *ctx)
                                    .done = say_cell,
                                    .hint = say_hint,
                                    .ctx = j};
+    static const char go_on[] = "finished cells are kept: the same command with --resume goes on";
     json_t *skipped = NULL;
     fkt_status st;
     cli_progress_init(&j->work, a->run.quiet);
@@ -353,8 +363,8 @@ static fkt_status run(const void *ctx)
     cli_progress_end(&j->cells);
     say_more(j);
     if (st == FKT_E_STOPPED) /* where it was inside a cell does not matter: that cell starts again */
-        st = fkt_fail_hint(st, "finished cells are kept: the same command with --resume goes on",
-                           "stopped before all cells were computed");
+        st = fkt_fail_hint(st, go_on, "stopped before all cells were computed");
+    else if (st != FKT_OK && !fkt_error_hint()[0]) st = fkt_hint(st, go_on);
     FKT_TRY(fkt_ranks_agree(cli_ranks(), st));
     if (!cli_first_rank()) goto out;
     FKT_TRY(fkt_experiment_gather(&r, skipped));

@@ -9,6 +9,7 @@
 #include "tests/support/scratch.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { IMAGES = 96 };
 
@@ -73,7 +74,7 @@ static void weights_are_an_input_and_of_one_codec(void **state)
     open_codec(lab, "taesd", 32, FKT_OK);
     assert_string_equal(input_of(lab, "weights-taesd"), was);
     open_codec(lab, "tiny", 32, FKT_E_MISMATCH); /* takes any network of its kind */
-    assert_string_equal(fkt_error_text(), "codec 'tiny' has found the weights of codec 'taesd'");
+    assert_string_equal(fkt_error_text(), "codecs 'taesd' and 'tiny' have found the same weights");
     assert_null(input_of(lab, "calibration-tiny-32-64-0"));
     open_codec(lab, "taesd", 32, FKT_OK);
     open_codec(lab, "dct", 32, FKT_OK); /* it has none */
@@ -95,10 +96,16 @@ static void calibrations_of_a_run_are_of_the_same_images(void **state)
     lab = lab_of("second", "weights", "run-second"); /* the file of 32 px is there, of the first images */
     open_codec(lab, "taesd", 32, FKT_OK);
     open_codec(lab, "taesd", 16, FKT_E_MISMATCH);
-    assert_non_null(strstr(fkt_error_text(), "was made from other images than the calibrations of other arms"));
+    assert_string_equal(
+        fkt_error_text(),
+        "'calibration-taesd-32-64-0.safetensors' and 'calibration-taesd-16-16-0.safetensors', beside the "
+        "encodings, are made from different images");
+    assert_int_not_equal(access(scratch_path(&dir, "encodings/calibration-taesd-16-16-0.safetensors"), F_OK), 0);
     fkt_lab_free(lab);
+    assert_int_equal(remove(scratch_path(&dir, "encodings/calibration-taesd-32-64-0.safetensors")), 0);
     lab = lab_of("second", "weights", "run-third");
     open_codec(lab, "taesd", 16, FKT_OK);
+    open_codec(lab, "taesd", 32, FKT_OK);
     fkt_lab_free(lab);
 }
 

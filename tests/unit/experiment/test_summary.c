@@ -275,6 +275,10 @@ static void one_name_stands_for_one_input(void **state)
     set_input(other, "weights-taesd", "hh"); /* of any limit */
     check_refused(cells, "two cells were made with different 'weights-taesd': 'clients', set 'eurosat', arm 'joint', "
                          "seed 0, with gg; and 'epsilon', set 'eurosat', arm 'joint', seed 1, with hh");
+    json_object_del(json_object_get(other, "inputs"), "weights-taesd");
+    set_input(other, "weights-tiny", "gg"); /* another codec with the weights of the first one */
+    check_refused(cells, "codecs 'taesd' and 'tiny' have the same weights: 'clients', set 'eurosat', arm 'joint', seed "
+                         "0; and 'epsilon', set 'eurosat', arm 'joint', seed 1");
     json_decref(cells);
 }
 
